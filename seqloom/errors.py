@@ -1,0 +1,17 @@
+"""The one exception a user meets: what went wrong, where, what was expected, what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SeqloomError(Exception):
+    """A mistake a person can mend. The message is one line; the CLI prints it and exits with code 2."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint for a misspelt name: ' (did you mean "lstm"?)', or the choices when nothing is close."""
+    choices = sorted(known)
+    close = get_close_matches(name, choices, n=1, cutoff=0.5)
+    if close:
+        return f' (did you mean "{close[0]}"?)'
+    return f" (known: {', '.join(choices)})" if choices else ""
