@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from seqloom.types import Batch, Example, Hypothesis, Loss, Memory, Output, Padded, State, hold, select
+from seqloom.types import Batch, Hypothesis, Loss, Memory, Output, Padded, State, hold, select
 
 
 class Cell(nn.Module, ABC):
@@ -92,6 +92,8 @@ class Decoder(nn.Module, ABC):
     bos: int
     eos: int | None  # None: only the limit ends an output
     silent: ClassVar[tuple[int, ...]] = ()  # symbols that are not part of the output
+    length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
+    length_offset: int = 10
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
@@ -109,9 +111,9 @@ class Decoder(nn.Module, ABC):
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         """All steps at once, inputs given. The memory is prepared; inputs may have n rows a source."""
 
-    @abstractmethod
     def limit(self, memory: Memory) -> Tensor:
         """How many symbols an output may have at most, EOS included.  (B,)"""
+        return (memory.lengths * self.length_ratio).ceil().long() + self.length_offset
 
     def start_rows(self, memory: Memory, rows: int) -> State:
         """`start` for several rows a source."""
@@ -134,8 +136,8 @@ class Constraint(ABC):
         """The state of hypotheses without a symbol; limit (rows,) is how many symbols each may have."""
 
     @abstractmethod
-    def step(self, token: Tensor | None, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        """True where a symbol may follow, (rows, V). The token is the one just chosen, None at the start."""
+    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
+        """True where a symbol may follow the token just chosen (at first BOS).  (rows,) -> (rows, V)"""
 
 
 class Search(ABC):
@@ -195,16 +197,3 @@ class Codec(ABC):
     @abstractmethod
     def load(self, folder: Path, name: str) -> Self:
         """Read back what `save` wrote."""
-
-
-__all__ = [
-    "Attention",
-    "Cell",
-    "Codec",
-    "Constraint",
-    "Decoder",
-    "Encoder",
-    "Example",
-    "Objective",
-    "Search",
-]

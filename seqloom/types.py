@@ -185,5 +185,3 @@ class Hypothesis:
     tokens: list[int]  # without BOS and EOS
     score: float  # what the search ranked by
     log_probs: list[float]  # one a token, EOS included where the decoder has one
-
-

@@ -1,0 +1,51 @@
+"""Gated recurrent unit.
+
+Cho et al. 2014 (`reset="before"`):  h = (1 - z) h' + z tanh(W x + U (r * h'))
+torch and cuDNN   (`reset="after"`):  h = z h' + (1 - z) tanh(W x + r * (U h'))
+The two differ in where the reset gate acts, and in the sign of z, which is a matter of names only.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from seqloom.cells.fused import run_kernel
+from seqloom.contracts import Cell
+from seqloom.types import Padded, State
+
+
+class GRU(Cell):
+    """The weights live in an `nn.GRU`; the torch variant runs through its fused kernel."""
+
+    def __init__(self, *, input_size: int, size: int, reset: Literal["before", "after"] = "after"):
+        super().__init__(input_size=input_size, size=size)
+        self.reset = reset
+        self.kernel = nn.GRU(input_size, size, batch_first=True)
+
+    def start(self, rows: int) -> State:
+        return {"hidden": self.kernel.weight_hh_l0.new_zeros(rows, self.size)}
+
+    def project(self, inputs: Tensor) -> Tensor:
+        return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # (..., 3 * size): r, z, candidate
+
+    def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        before = state["hidden"]
+        input_gates, input_candidate = projected.split([2 * self.size, self.size], dim=-1)
+        weights = self.kernel.weight_hh_l0.split([2 * self.size, self.size])
+        biases = self.kernel.bias_hh_l0.split([2 * self.size, self.size])
+        reset, update = (input_gates + linear(before, weights[0], biases[0])).sigmoid().chunk(2, dim=-1)
+        if self.reset == "before":
+            candidate = torch.tanh(input_candidate + linear(reset * before, weights[1], biases[1]))
+            hidden = before + update * (candidate - before)
+        else:
+            candidate = torch.tanh(input_candidate + reset * linear(before, weights[1], biases[1]))
+            hidden = candidate + update * (before - candidate)
+        return hidden, {"hidden": hidden}
+
+    def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
+        if self.reset == "before":
+            return super().run(inputs, state)
+        outputs, hidden = run_kernel(self.kernel, inputs, state["hidden"][None])
+        return outputs, {"hidden": hidden[0]}

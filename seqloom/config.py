@@ -1,0 +1,310 @@
+"""Recipes: a TOML file that says which parts a system is made of.
+
+`type` names a file of a folder, every other key is an argument of that part's constructor. A completed recipe has
+every default written out, so a run that keeps it does not change when a default does.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import tomllib
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqloom.data.symbols import BOS, EOS, PAD
+from seqloom.errors import SeqloomError, nearest
+from seqloom.parts import (
+    ABSENT,
+    Parameter,
+    Section,
+    as_table,
+    assemble,
+    assemble_part,
+    call,
+    check,
+    files,
+    find,
+    kind,
+    one,
+    one_line,
+    parameters,
+    parts,
+    plain,
+    show,
+    slot,
+    under,
+    untrusted,
+)
+
+if TYPE_CHECKING:
+    from seqloom.contracts import Codec
+    from seqloom.model import Model
+    from seqloom.tasks.pairs import Pairs
+    from seqloom.train.settings import Settings
+
+Recipe = dict[str, Any]
+FROM_DATA = ("vocabulary", "pad", "bos", "eos")  # what the program derives from the data; the rest from a neighbour
+
+
+@dataclass(frozen=True)
+class Data:
+    """The [data] of a recipe: where examples are read from, each one file or a source file and a target file."""
+
+    train: str | tuple[str, str] | None = None
+    valid: str | tuple[str, str] | None = None
+    test: str | tuple[str, str] | None = None
+    max_characters: int = 20_000  # of a line; as the readers have it
+    skip_bad: bool = False
+
+
+def sections() -> dict[str, Parameter]:
+    """The top level of a recipe, in the order it is written."""
+    from seqloom.contracts import Decoder, Encoder, Objective, Search
+    from seqloom.tasks.pairs import Pairs
+    from seqloom.train.settings import Settings
+
+    return {
+        "seed": Parameter(int, 1),
+        "init": Parameter(str | None, None),
+        "share_embeddings": Parameter(bool, False),
+        "objective": Parameter(Objective, {"type": "cross_entropy"}),
+        "search": Parameter(Search, {"type": "beam"}),
+        "task": Parameter(Section(Pairs)),
+        "encoder": Parameter(Encoder | None, None),
+        "decoder": Parameter(Decoder),
+        "train": Parameter(Section(Settings), {}),
+        "data": Parameter(Section(Data), {}),
+    }
+
+
+def recipes() -> dict[str, Path]:
+    """The packaged recipes by name."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.toml"))}
+
+
+def describe(path: Path) -> str:
+    """The first comment line of a recipe: what it is for."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((line.lstrip("#").strip() for line in lines if line.startswith("#")), "")
+
+
+def read(name_or_path: str | Path, trust: bool = False) -> Recipe:
+    """A recipe as written, by the name of a packaged one or by its path."""
+    packaged = {name.replace("-", "_"): path for name, path in recipes().items()}
+    name = str(name_or_path)
+    path = packaged.get(name.replace("-", "_"), Path(name_or_path))
+    if not path.exists() and path.suffix != ".toml" and len(path.parts) == 1:
+        raise SeqloomError(f"{show(name)}: no such recipe, and no such file{nearest(name, recipes())}")
+    recipe = load(path)
+    if not trust:
+        refuse_own_parts(recipe, f"{path}: ")
+    return recipe
+
+
+def load(path: Path) -> Recipe:
+    """The inverse of `write`."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SeqloomError(f"{path}: cannot be read ({error.strerror}); expected a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise SeqloomError(f"{path}: not UTF-8 at byte {error.start}; expected a TOML file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SeqloomError(f"{path}: not valid TOML: {one_line(error)}") from error
+
+
+def write(recipe: Recipe, path: Path) -> None:
+    """Write a recipe, whole or not at all."""
+    import tomli_w
+
+    path = Path(path)
+    text = tomli_w.dumps(recipe)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise SeqloomError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def override(recipe: Recipe, assignments: list[str]) -> Recipe:
+    """The recipe with some keys set: "train.tokens=2048", "decoder.attention.type=additive"."""
+    recipe = copy.deepcopy(recipe)
+    for assignment in assignments:
+        key, equals, text = (piece.strip() for piece in assignment.partition("="))
+        *tables, last = key.split(".")
+        if not equals or not text or not all([*tables, last]):
+            raise SeqloomError(f"{show(assignment)}: expected key=value, such as train.tokens=2048")
+        table = recipe
+        for depth, name in enumerate(tables, start=1):
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                through = ".".join(tables[:depth])
+                raise SeqloomError(f"{key}={text}: {through} = {show(table)} is no table; set {through}={{...}} whole")
+        table[last] = value_of(text, assignment)
+    return recipe
+
+
+def value_of(text: str, assignment: str) -> Any:
+    """A value as TOML reads it; what TOML cannot read is a string, unless it was meant to be more."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError as error:
+        if text[0] in "[{\"'":
+            raise SeqloomError(f"{show(assignment)}: not a TOML value: {one_line(error)}") from error
+        return text
+    # A recipe holds no dates: 2024-05-01 is the name of a file or folder.
+    return text if len(parsed) > 1 or isinstance(parsed["value"], (date, datetime, time)) else parsed["value"]
+
+
+def difference(old: Recipe, new: Recipe, prefix: str = "") -> list[str]:
+    """The dotted keys in which two recipes differ."""
+    keys = []
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name), new.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            keys += difference(before, after, f"{prefix}{name}.")
+        elif before != after:
+            keys.append(f"{prefix}{name}")
+    return keys
+
+
+def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
+    """The recipe, checked, with every default filled in. `where` is the file an error names."""
+    full = fill_table(sections(), recipe, f"{where}: ", "a recipe", trust, derive=False)
+    if ("encoder" in full) != ("source" in full["task"]):
+        there, missing = ("encoder", "task.source") if "encoder" in full else ("task.source", "encoder")
+        raise SeqloomError(f"{where}: {missing}: missing, but {there} is set (a language model has neither)")
+    if "metrics" in full["task"]:
+        full["task"]["metrics"] = [metric_name(name, where) for name in full["task"]["metrics"]]
+    try:
+        build_settings(full)  # it checks its own values
+    except SeqloomError as error:
+        raise SeqloomError(f"{where}: {error}") from error
+    return full
+
+
+def metric_name(name: str, where: str) -> str:
+    """The name of a metric: of a file of metrics/ that says which way is better."""
+    modules = {file: import_module(f"seqloom.metrics.{file}") for file in files("metrics")}
+    known = [file for file, module in modules.items() if hasattr(module, "HIGHER_IS_BETTER")]
+    if name.replace("-", "_") not in known:
+        raise SeqloomError(f"{where}: task.metrics = {show(name)}: no such metric{nearest(name, known)}")
+    return name.replace("-", "_")
+
+
+def fill(parameter: Parameter, value: Any, key: str, trust: bool) -> Any:
+    """One value as a completed recipe has it."""
+    annotation = parameter.annotation
+    if isinstance(annotation, Section):
+        return fill_table(
+            parameters(annotation.constructor), value, key, f"[{key.rpartition(': ')[2]}]", trust, derive=False
+        )
+    place = slot(annotation)
+    if place is None:
+        return plain(annotation, check(annotation, value, key))
+    default = as_table(place.folder, parameter.default)
+    return fill_part(place.folder, as_table(place.folder, value), key, trust, default)
+
+
+def fill_part(folder: str, value: Any, key: str, trust: bool, default: Any = None) -> Recipe:
+    """The table of a part; where a recipe names no type, it means the default's."""
+    table = {"type": value} if isinstance(value, str) else value
+    if not isinstance(table, dict):
+        raise SeqloomError(f"{key} = {show(value)}: expected the name or the table of {one(folder)}")
+    if "type" not in table and isinstance(default, dict):
+        table = {**default, **table}
+    if "type" not in table:
+        raise SeqloomError(f"{key}.type: missing, expected the name of {one(folder)}{nearest('', parts(folder))}")
+    part = find(folder, table["type"], f"{key}.type", trust)
+    name = table["type"] if ":" in table["type"] else table["type"].replace("-", "_")
+    rest = {name: value for name, value in table.items() if name != "type"}
+    return {"type": name, **fill_table(parameters(part), rest, key, f"{kind(folder)} {show(name)}", trust)}
+
+
+def fill_table(
+    known: dict[str, Parameter], table: Any, key: str, owner: str, trust: bool, derive: bool = True
+) -> Recipe:
+    """A table with every default. With `derive`, what has no default is given by the program, except for parts."""
+    if not isinstance(table, dict):
+        raise SeqloomError(f"{key} = {show(table)}: expected a table")
+    derived = {
+        name
+        for name, parameter in known.items()
+        if derive and parameter.default is ABSENT and not slot(parameter.annotation)
+    }
+    for name, value in table.items():
+        if name not in known:
+            hint = nearest(name, set(known) - derived)
+            raise SeqloomError(f"{under(key, name)} = {show(value)}: unknown key of {owner}{hint}")
+        if name in derived:
+            origin = "the data" if name in FROM_DATA else "its neighbour"
+            raise SeqloomError(f"{under(key, name)} = {show(value)}: derived from {origin}, take it out of the recipe")
+    full = {}
+    for name, parameter in known.items():
+        if name in table:
+            full[name] = fill(parameter, table[name], under(key, name), trust)
+        elif parameter.default is not ABSENT and parameter.default is not None:
+            full[name] = fill(parameter, parameter.default, under(key, name), trust)
+        elif parameter.default is ABSENT and name not in derived:
+            raise SeqloomError(f"{under(key, name)}: missing, {owner} needs it")
+    return full
+
+
+def build(folder: str, table: Recipe | str, where: str, trust: bool = False, **given: Any) -> Any:
+    """One part from its table, completed or not; `where` is its key, `given` what the program knows."""
+    return assemble_part(folder, fill_part(folder, table, where, trust), where, trust, **given)
+
+
+def build_task(recipe: Recipe, trust: bool = False) -> Pairs:
+    """The task of a completed recipe, its codecs built and not yet fitted."""
+    return assemble(sections()["task"].annotation, recipe["task"], "task", trust)
+
+
+def build_settings(recipe: Recipe) -> Settings:
+    """The training settings of a completed recipe."""
+    return assemble(sections()["train"].annotation, recipe["train"], "train", trust=False)
+
+
+def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec, trust: bool = False) -> Model:
+    """The model of a recipe, its sizes taken from the codecs."""
+    from seqloom.model import Model
+
+    if ("encoder" in recipe) != (source_codec is not None):
+        raise SeqloomError("encoder and task.source: set both, or neither for a language model")
+    encoder, share = None, recipe.get("share_embeddings", False)
+    if source_codec is not None:
+        if share and source_codec.vocabulary != target_codec.vocabulary:
+            sizes = f"task.source has {source_codec.vocabulary} symbols and task.target {target_codec.vocabulary}"
+            raise SeqloomError(f"share_embeddings = true: {sizes}; set task.joint = true for one vocabulary")
+        offered = {"vocabulary": source_codec.vocabulary, "pad": PAD}
+        encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", offered, trust)
+    memory_size = encoder.output_size if encoder is not None else 0
+    offered = {"vocabulary": target_codec.vocabulary, "memory_size": memory_size, "bos": BOS, "eos": EOS}
+    decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
+    values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
+    return call(Model, "encoder and decoder do not fit", values)
+
+
+def build_fitting(folder: str, table: Recipe | str, key: str, codec_key: str, offered: Recipe, trust: bool) -> Any:
+    """A part given as much of what is offered as its constructor asks for."""
+    name = table if isinstance(table, str) else table.get("type", "")
+    part = find(folder, name, f"{key}.type", trust)
+    asked = {name for name, parameter in parameters(part).items() if parameter.default is ABSENT}
+    if "vocabulary" in asked and offered["vocabulary"] is None:
+        raise SeqloomError(f"{key}.type = {show(name)}: works on symbols, but the codec of {codec_key} has none")
+    return build(folder, table, key, trust, **{name: offered[name] for name in asked & offered.keys()})
+
+
+def refuse_own_parts(table: Recipe, key: str) -> None:
+    """Say no at once to a recipe that names code outside Seqloom."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            refuse_own_parts(value, under(key, name))
+        elif name == "type" and ":" in str(value):
+            raise untrusted(value, under(key, name))

@@ -1,0 +1,71 @@
+"""Which examples stand together in a batch: rows of like length, as many as a budget of tokens allows.
+
+A plan is a pure function of lengths, budget, seed and epoch, so that a resumed training goes on with the very
+batch it would have seen. It holds two arrays and no object per example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted together: more is less padding, less chance
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Batches of row numbers."""
+
+    rows: np.ndarray  # (N,): every row once
+    offsets: np.ndarray  # (batches, 2): where each batch begins and ends in rows
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        begin, end = self.offsets[index]
+        return self.rows[begin:end]
+
+
+def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
+    """The batches of one epoch: shuffled, sorted by length inside large pools, cut, and shuffled again.
+
+    A batch of n rows keeps n * max(longest source, longest target + 1) <= tokens; a longer example stands alone.
+    """
+    width = _widths(lengths)
+    generator = np.random.default_rng((seed, epoch))
+    rows = generator.permutation(len(width))
+    pool = max(int(POOL_BATCHES * tokens / max(width.mean(), 1)), 1) if len(width) else 1
+    pools = np.arange(len(rows)) // pool
+    # Least important key first; what is equal in all keys stays in shuffled order.
+    rows = rows[np.lexsort((lengths[rows, 1], lengths[rows, 0], width[rows], pools))]
+    offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1)
+    return Plan(rows, generator.permutation(offsets))
+
+
+def in_order(lengths: np.ndarray, tokens: int) -> Plan:
+    """The batches of validation and prediction: sorted by length, nothing shuffled."""
+    width = _widths(lengths)
+    rows = np.lexsort((lengths[:, 1], lengths[:, 0], width))
+    return Plan(rows, _cuts(width[rows], tokens, np.empty(0, dtype=np.int64)))
+
+
+def _widths(lengths: np.ndarray) -> np.ndarray:
+    """How many columns each row needs at least; a target has one of BOS or EOS beside its own.  (N, 2) -> (N,)"""
+    return np.maximum(lengths[:, 0], lengths[:, 1].astype(np.int64) + 1)
+
+
+def _cuts(width: np.ndarray, tokens: int, borders: np.ndarray) -> np.ndarray:
+    """Fill one batch after the other; between two borders the widths ascend.  (N,) -> (batches, 2)"""
+    offsets: list[int] = [0] if len(width) else []
+    counts = np.arange(1, tokens + 1)
+    begin = 0
+    for end in [*borders.tolist(), len(width)]:
+        while begin < end:
+            fitting = width[begin : min(begin + max(tokens // int(width[begin]), 1), end)]
+            # rows * width ascends with every row, so that the fitting ones come first
+            begin += max(int(np.count_nonzero(counts[: len(fitting)] * fitting <= tokens)), 1)
+            offsets.append(begin)
+    bounds = np.array(offsets, dtype=np.int64)
+    return np.stack([bounds[:-1], bounds[1:]], axis=1)

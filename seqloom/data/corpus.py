@@ -1,0 +1,190 @@
+"""Encoded examples in flat files, mapped into memory: a corpus of any size takes none of it.
+
+A folder holds, for each side, all values end to end (`source.bin`, `target.bin`), the (source, target) lengths of
+each row, the offsets where they begin, and `meta.json` with dtypes and shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Codec
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+FORMAT = 1
+CHUNK = 1024  # examples encoded at once
+SIDES = ("source", "target")
+
+
+class Corpus:
+    """Rows of (source, target) tensors; the source of a language model is None."""
+
+    def __init__(self, folder: Path, meta: dict[str, Any]):
+        self.folder = folder
+        rows = meta["rows"]
+        self.lengths = _mapped(folder / "lengths.bin", "int32", (rows, 2))  # (N, 2)
+        self._offsets = _mapped(folder / "offsets.bin", "int64", (rows, 2))  # (N, 2)
+        self._values = [
+            meta[side] and _mapped(folder / f"{side}.bin", meta[side]["dtype"], tuple(meta[side]["shape"]))
+            for side in SIDES
+        ]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> tuple[Tensor | None, Tensor]:
+        source, target = (self._value(side, index) for side in range(2))
+        assert target is not None
+        return source, target
+
+    def _value(self, side: int, index: int) -> Tensor | None:
+        values = self._values[side]
+        if values is None:
+            return None
+        begin = int(self._offsets[index, side])
+        value = values[begin : begin + int(self.lengths[index, side])]
+        return torch.from_numpy(value.astype(np.int64) if value.dtype.kind in "iu" else np.array(value))  # (T, ...)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """A corpus that was written to the end; anything else is refused."""
+        folder = Path(folder)
+        try:
+            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+            if meta["format"] != FORMAT:
+                raise ValueError(f"format {meta['format']}")
+            return cls(folder, meta)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            message = (
+                f"{folder} holds no whole corpus ({_one_line(error)}); expected what Corpus.write wrote, write it again"
+            )
+            raise SeqloomError(message) from None
+
+    @classmethod
+    def write(cls, folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> Self:
+        """Encode the examples into a folder, which appears at once and whole when the last one is written."""
+        folder = Path(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
+        try:
+            _write(partial, examples, source, target)
+            corpus = cls.open(partial)
+            _publish(partial, folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # gone already, unless something failed
+        corpus.folder = folder
+        return corpus
+
+
+class _Side:
+    """One side while it is written."""
+
+    def __init__(self, folder: Path, name: str, codec: Codec):
+        self.name, self.codec = name, codec
+        self.file = open(folder / f"{name}.bin", "wb")  # noqa: SIM115  # closed with its corpus
+        self.dtype: np.dtype[Any] | None = None
+        self.shape: tuple[int, ...] = ()  # of one position
+        self.total = 0
+
+    def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Write the values of a chunk; their lengths and offsets, (n,) each."""
+        arrays = self._encoded(chunk)
+        if self.dtype is None:
+            self.dtype, self.shape = arrays[0].dtype, arrays[0].shape[1:]
+        for example, array in zip(chunk, arrays):
+            if array.dtype != self.dtype or array.ndim == 0 or array.shape[1:] != self.shape:
+                raise SeqloomError(
+                    f"example {example.line}: its {self.name} was encoded as {array.dtype} {list(array.shape)}; "
+                    f"expected {self.dtype} {['T', *self.shape]} like the examples before it"
+                )
+        self.file.write(np.concatenate(arrays).tobytes())
+        lengths = np.array([len(array) for array in arrays], dtype=np.int64)
+        offsets = self.total + np.cumsum(lengths) - lengths
+        self.total += int(lengths.sum())
+        return lengths, offsets
+
+    def _encoded(self, chunk: list[Example]) -> list[np.ndarray]:
+        many = getattr(self.codec, "encode_many", None)
+        if many is not None:
+            return list(many([getattr(example, self.name) for example in chunk]))
+        if self.name == "source":
+            return [self.codec.encode(example.source).numpy() for example in chunk]
+        return [self.codec.encode(example.target, example.source).numpy() for example in chunk]
+
+    def meta(self) -> dict[str, Any]:
+        assert self.dtype is not None
+        return {"dtype": self.dtype.str, "shape": [self.total, *self.shape]}
+
+
+def _write(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> None:
+    sides = [None if source is None else _Side(folder, "source", source), _Side(folder, "target", target)]
+    rows = 0
+    try:
+        with open(folder / "lengths.bin", "wb") as lengths_file, open(folder / "offsets.bin", "wb") as offsets_file:
+            for chunk in _chunks(examples):
+                nothing = np.zeros(len(chunk), dtype=np.int64)
+                columns = [side.append(chunk) if side else (nothing, nothing) for side in sides]
+                lengths, offsets = (np.stack(column, axis=1) for column in zip(*columns))  # (n, 2)
+                lengths_file.write(lengths.astype(np.int32).tobytes())
+                offsets_file.write(offsets.tobytes())
+                rows += len(chunk)
+    finally:
+        for side in sides:
+            if side:
+                side.file.close()
+    if rows == 0:
+        raise SeqloomError("a corpus was given no examples to write; expected at least one")
+    meta = {"format": FORMAT, "rows": rows} | {name: side and side.meta() for name, side in zip(SIDES, sides)}
+    (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    iterator = iter(examples)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+def _publish(partial: Path, folder: Path) -> None:
+    """Give a whole folder its name. An older one is moved out of the way first: maps of it stay valid."""
+    partial.chmod(0o755)  # mkdtemp makes folders that only their owner reads
+    for _ in range(100):  # another process may publish the same folder in between
+        try:
+            os.rename(partial, folder)
+            return
+        except OSError:
+            if not folder.exists():
+                raise
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old-", dir=folder.parent))
+        try:
+            os.rename(folder, old)
+        except OSError:
+            pass  # the other process was faster
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    raise SeqloomError(f"{folder} cannot be written: other processes keep writing it; run one at a time")
+
+
+def _mapped(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = path.stat().st_size
+    if size != expected:
+        raise ValueError(f"{path.name} has {size} bytes, not {expected}")
+    if size == 0:  # an empty file cannot be mapped
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

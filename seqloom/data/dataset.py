@@ -1,0 +1,319 @@
+"""From what a user gives to what a trainer reads: hold out, fit the codecs, encode, and say what was found.
+
+Everything is a pass over a stream. What is kept of an example is two 8-byte hashes, from which numpy finds
+duplicates, leaks and the sources to hold out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from seqloom.contracts import Codec
+from seqloom.data.corpus import Corpus
+from seqloom.data.readers import Tally, from_pairs, read
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+Data = str | Path | Sequence[Any]  # a path, one or two paths, or a list of (source, target) tuples or Examples
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found in the data."""
+
+    tally: Tally  # of the training data: lines read and skipped, with reasons
+    valid_tally: Tally | None  # of the validation data, where it was given
+    train: int  # examples
+    valid: int
+    duplicates: int  # training pairs that stood there before
+    ambiguous: int  # training sources with several targets
+    leaks: int  # validation sources that are in the training data too
+    held_out: bool  # the validation data was taken from the training data
+    length_ratio: float  # the largest of target tokens / source tokens in training; 0 for language models
+    longest_target: int  # tokens
+
+    @property
+    def read(self) -> int:
+        return self.tally.read
+
+    @property
+    def skipped(self) -> int:
+        return self.tally.skipped
+
+    def lines(self) -> list[str]:
+        """Short plain sentences."""
+        lines = [f"Read {self.read:,} examples: {self.train:,} to train on, {self.valid:,} to validate with."]
+        if self.held_out:
+            lines[0] = f"Read {self.read:,} examples: {self.train:,} to train on, {self.valid:,} held out by source."
+        for title, tally in (("training", self.tally), ("validation", self.valid_tally)):
+            if tally and tally.skipped:
+                reasons = ", ".join(
+                    f"{count:,} x {reason} (first at line {tally.first_lines[reason]:,})"
+                    for reason, count in tally.reasons.most_common()
+                )
+                lines.append(f"Skipped {tally.skipped:,} {title} lines: {reasons}.")
+        if self.duplicates:
+            lines.append(f"{self.duplicates:,} pairs are duplicates.")
+        if self.ambiguous:
+            lines.append(f"{self.ambiguous:,} sources have several targets.")
+        if self.leaks:
+            lines.append(f"{self.leaks:,} validation sources are in the training data too: its scores will flatter.")
+        lines.append(f"The longest target has {self.longest_target:,} tokens.")
+        if self.length_ratio:
+            lines.append(f"A target has up to {self.length_ratio:.2g} tokens for each of its source.")
+        return lines
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Encoded examples to train on and to validate with, the latter as they were read too."""
+
+    train: Corpus
+    valid: Corpus
+    valid_examples: list[Example]
+    report: Report
+
+
+def prepare(
+    train: Data,
+    valid: Data | None = None,
+    *,
+    source: Codec | None,
+    target: Codec,
+    joint: bool = False,
+    seed: int,
+    cache: Path,
+    skip_bad: bool = False,
+    fit: bool = True,
+    max_valid: int = 2_000,
+) -> Dataset:
+    """Read, split, fit and encode. A source of None makes a language model's data.
+
+    Without validation data about a tenth of the examples, at most `max_valid`, is held out: whole sources, chosen
+    by a hash of seed and source, so that none stands on both sides. Encoded examples are kept under `cache`.
+    """
+    if joint and source is not target:
+        raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
+    cache = Path(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    columns = 1 if source is None else 2
+    with _repeatable(train, cache) as train_data, _repeatable(valid, cache) as valid_data:
+        tally, valid_tally = Tally(), None if valid_data is None else Tally()
+        found = _scan(_examples(train_data, columns, skip_bad, tally), seed)
+        if valid_data is None:
+            held = _held_out(found.sources, max_valid)  # (N,)
+            given, leaks = None, 0
+            valid_examples = list(_chosen(_examples(train_data, columns, skip_bad), held))
+        else:
+            held = np.zeros(len(found.sources), dtype=bool)
+            valid_examples = list(_examples(valid_data, columns, skip_bad, valid_tally))
+            given = _scan(valid_examples, seed)
+            leaks = len(np.intersect1d(found.sources, given.sources))
+
+        def training() -> Iterator[Example]:
+            return _chosen(_examples(train_data, columns, skip_bad), ~held)
+
+        if fit:
+            _fit(training, source, target)
+        key = _key(found.content, None if given is None else given.content, columns, seed, max_valid, source, target)
+        train_corpus = _cached(cache / key / "train", training(), source, target)
+        valid_corpus = _cached(cache / key / "valid", valid_examples, source, target)
+    lengths = train_corpus.lengths
+    # One column at a time: a ratio needs no copy of the map.
+    ratio = 0.0 if source is None else float((lengths[:, 1] / np.maximum(lengths[:, 0], 1)).max())
+    report = Report(
+        tally=tally,
+        valid_tally=valid_tally,
+        train=len(train_corpus),
+        valid=len(valid_corpus),
+        duplicates=found.duplicates,
+        ambiguous=found.ambiguous,
+        leaks=leaks,
+        held_out=valid_data is None,
+        length_ratio=ratio,
+        longest_target=int(lengths[:, 1].max()),
+    )
+    return Dataset(train_corpus, valid_corpus, valid_examples, report)
+
+
+# Reading
+
+
+@contextmanager
+def _repeatable(data: Data | None, cache: Path) -> Iterator[Data | None]:
+    """The same data, fit for several passes: a pipe is copied to a file first."""
+    paths = _paths(data)
+    if not paths or not any(path == "-" or Path(path).is_fifo() for path in paths):
+        yield paths or data
+        return
+    with tempfile.TemporaryDirectory(prefix=".spool-", dir=cache) as folder:
+        copies = {path: str(Path(folder) / f"{index}-{Path(path).name}") for index, path in enumerate(paths)}
+        for path, copy in copies.items():
+            if path != "-" and not Path(path).is_fifo():
+                copies[path] = path
+                continue
+            with open(copy, "wb") as file:
+                if path == "-":
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+                else:
+                    with open(path, "rb") as pipe:
+                        shutil.copyfileobj(pipe, file)
+        try:
+            yield [copies[path] for path in paths]
+        except SeqloomError as error:
+            message = str(error)
+            for path, copy in copies.items():
+                message = message.replace(copy, "standard input" if path == "-" else path)
+            raise SeqloomError(message) from None
+
+
+def _paths(data: Data | None) -> list[str]:
+    """The paths, or none where the data is a list of examples."""
+    if isinstance(data, (str, Path)):
+        return [str(data)]
+    if data and all(isinstance(item, (str, Path)) for item in data):
+        return [str(item) for item in data]
+    return []
+
+
+def _examples(data: Any, columns: int, skip_bad: bool, tally: Tally | None = None) -> Iterator[Example]:
+    paths = _paths(data)
+    if paths:
+        return read(paths, columns, skip_bad=skip_bad, tally=tally)
+    return from_pairs(data, columns, skip_bad=skip_bad, tally=tally)
+
+
+def _chosen(examples: Iterator[Example], mask: np.ndarray) -> Iterator[Example]:
+    try:
+        for keep, example in zip(mask, examples, strict=True):
+            if keep:
+                yield example
+    except ValueError:
+        raise SeqloomError("the training data changed while it was read; run again when it is at rest") from None
+
+
+def _fit(training: Any, source: Codec | None, target: Codec) -> None:
+    if source is target:
+        target.fit(text for example in training() for text in (example.source, example.target))
+        return
+    if source is not None:
+        source.fit(example.source for example in training())
+    target.fit(example.target for example in training())
+
+
+# Hashes
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The hashes of a stream of examples. What identifies a language model's example is its target."""
+
+    sources: np.ndarray  # (N,) uint64
+    pairs: np.ndarray  # (N,) uint64
+    content: str
+
+    @property
+    def duplicates(self) -> int:
+        return len(self.pairs) - len(np.unique(self.pairs))
+
+    @property
+    def ambiguous(self) -> int:
+        _, first = np.unique(self.pairs, return_index=True)
+        _, targets = np.unique(self.sources[first], return_counts=True)
+        return int(np.count_nonzero(targets > 1))
+
+
+def _scan(examples: Iterable[Example], seed: int) -> _Found:
+    sources, pairs = array("Q"), array("Q")
+    content = hashlib.sha256()
+    for example in examples:
+        target = _bytes(example.target)
+        first = target if example.source is None else _bytes(example.source)
+        sources.append(_hash(first, seed))
+        pair = b"%d:%b%b" % (len(first), first, target)  # the length keeps (ab, c) and (a, bc) apart
+        pairs.append(_hash(pair, seed))
+        content.update(b"%d:%b" % (len(pair), pair))
+    return _Found(np.array(sources, dtype=np.uint64), np.array(pairs, dtype=np.uint64), content.hexdigest())
+
+
+def _hash(value: bytes, seed: int) -> int:
+    digest = hashlib.blake2b(value, digest_size=8, key=seed.to_bytes(16, "little", signed=True))
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _bytes(value: Any) -> bytes:
+    """What a value is told from others by. Texts, arrays, and lists and tuples of anything."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, Tensor):
+        value = value.numpy()
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}".encode() + value.tobytes()
+    if isinstance(value, (list, tuple)):
+        parts = [_bytes(part) for part in value]
+        return b"".join(b"%d:%b" % (len(part), part) for part in parts)
+    return value if isinstance(value, bytes) else repr(value).encode()
+
+
+def _held_out(sources: np.ndarray, max_valid: int) -> np.ndarray:
+    """True for the examples of the sources with the lowest hashes, which no one can guess from the text."""
+    distinct, counts = np.unique(sources, return_counts=True)
+    if len(distinct) < 2:
+        message = "the training data has only one distinct source, so that none can be held out"
+        raise SeqloomError(f"{message}; give validation data, or more training data")
+    wanted = min(max(len(sources) // 10, 1), max_valid)
+    fitting = counts <= wanted  # a source with too many examples is never held out, unless all have
+    taken = fitting & (np.cumsum(np.where(fitting, counts, 0)) <= wanted)
+    if not taken.any():
+        taken[np.argmin(counts)] = True
+    return np.isin(sources, distinct[taken])
+
+
+# Encoded corpora
+
+
+def _key(
+    train: str, valid: str | None, columns: int, seed: int, max_valid: int, source: Codec | None, target: Codec
+) -> str:
+    codecs = [None if source is None else _codec_key(source), _codec_key(target)]
+    split = [seed, max_valid] if valid is None else None
+    return hashlib.sha256(json.dumps([train, valid, columns, split, codecs]).encode()).hexdigest()[:32]
+
+
+def _codec_key(codec: Codec) -> str:
+    """A hash of a codec's plain settings and of what it learned."""
+    kind = f"{type(codec).__module__}.{type(codec).__qualname__}"
+    if hasattr(codec, "fingerprint"):
+        return f"{kind} {codec.fingerprint()}"
+    plain = {
+        name: value for name, value in sorted(vars(codec).items()) if isinstance(value, (str, int, float, type(None)))
+    }
+    learned = hashlib.sha256(f"{kind} {json.dumps(plain)}".encode())
+    with tempfile.TemporaryDirectory() as folder:
+        codec.save(Path(folder), "codec")
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_file():
+                learned.update(path.name.encode() + path.read_bytes())
+    return learned.hexdigest()
+
+
+def _cached(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> Corpus:
+    if folder.exists():
+        try:
+            return Corpus.open(folder)
+        except SeqloomError:
+            pass  # damaged, or of an older format: written anew
+    return Corpus.write(folder, examples, source, target)

@@ -1,0 +1,104 @@
+"""What a first look at the data tells: how long, how many different symbols, how alike the two sides are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from seqloom.types import Example
+
+PHONEME_CHARACTERS = 4  # "AH0" has three, an IPA affricate with length four
+PHONEME_INVENTORY = 200  # no language has more, stress and tone marks included
+
+
+@dataclass(frozen=True)
+class Side:
+    """The texts of one side."""
+
+    mean_characters: float
+    max_characters: int
+    mean_words: float  # between white space
+    max_words: int
+    distinct_characters: int  # white space not counted
+    distinct_words: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the choice of a recipe needs."""
+
+    examples: int  # seen
+    cut: bool  # there were more
+    source: Side | None  # None for a language model
+    target: Side
+    phoneme_share: float  # of the running target words, those that look like phonemes: near 1 for "L UW M"
+    shares_alphabet: bool  # the same characters on both sides
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.characters: Counter[str] = Counter()
+        self.words: Counter[str] = Counter()
+        self.texts = self.length = self.longest = self.most_words = 0
+
+    def add(self, text: str) -> None:
+        words = text.split()
+        self.texts += 1
+        self.length += len(text)
+        self.longest = max(self.longest, len(text))
+        self.most_words = max(self.most_words, len(words))
+        self.words.update(words)
+        for word in words:
+            self.characters.update(word)
+
+    def side(self) -> Side:
+        texts = max(self.texts, 1)
+        return Side(
+            mean_characters=self.length / texts,
+            max_characters=self.longest,
+            mean_words=self.words.total() / texts,
+            max_words=self.most_words,
+            distinct_characters=len(self.characters),
+            distinct_words=len(self.words),
+        )
+
+
+def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
+    """Look at the first `limit` examples; values that are not text are looked at as Python would print them."""
+    iterator = iter(examples)
+    source, target = _Counts(), _Counts()
+    for example in islice(iterator, limit):
+        if example.source is not None:
+            source.add(str(example.source))
+        target.add(str(example.target))
+    return Survey(
+        examples=target.texts,
+        cut=next(iterator, None) is not None,
+        source=source.side() if source.texts else None,
+        target=target.side(),
+        phoneme_share=_phoneme_share(target),
+        shares_alphabet=source.texts > 0 and min(_known(source, target), _known(target, source)) >= 0.9,
+    )
+
+
+def _phoneme_share(counts: _Counts) -> float:
+    """The share of running words that are short and among the few most frequent, standing beside others.
+
+    Phonemes repeat: a word met once is none, and a target of a single word is a word.
+    """
+    if counts.words.total() < 2 * counts.texts:
+        return 0.0
+    inventory = [
+        times
+        for word, times in counts.words.most_common(PHONEME_INVENTORY)
+        if len(word) <= PHONEME_CHARACTERS and times > 1
+    ]
+    return sum(inventory) / counts.words.total()
+
+
+def _known(counts: _Counts, other: _Counts) -> float:
+    """The share of running characters that the other side has too."""
+    both = sum(times for character, times in counts.characters.items() if character in other.characters)
+    return both / max(counts.characters.total(), 1)

@@ -1,0 +1,50 @@
+"""Transformer encoder. Vaswani et al. 2017, section 3.1."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from seqloom.contracts import Encoder
+from seqloom.layers.embedding import Positioned, embedding
+from seqloom.layers.transformer import Norm, TransformerLayer
+from seqloom.types import Memory, Padded
+
+
+class Transformer(Encoder):
+    """Every position looks at every other, layer after layer."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        size: int = 256,
+        layers: int = 3,
+        heads: int = 4,
+        hidden: int = 1024,
+        dropout: float = 0.1,
+        norm: Norm = "pre",
+        positions: Literal["sinusoidal", "learned"] = "sinusoidal",
+        longest: int = 512,
+    ):
+        super().__init__()
+        self.output_size = size
+        self.embedding = embedding(vocabulary, size)
+        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.layers: nn.ModuleList = nn.ModuleList(
+            TransformerLayer(size=size, heads=heads, hidden=hidden, dropout=dropout, norm=norm) for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
+
+    def forward(self, source: Padded, attention: bool = False) -> Memory:
+        mask = source.mask
+        values = self.positioned(self.embedding(source.values))  # (B, T, size)
+        weights = []
+        for layer in self.layers:
+            values, weight = layer.encode(values, mask, attention)
+            weights.append(weight)
+        values = self.norm(values)
+        real = mask[:, :, None].to(values.dtype)
+        summary = (values * real).sum(1) / real.sum(1)  # the mean of real positions, for recurrent decoders
+        extra = {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
+        return Memory(values, source.lengths, {"summary": summary}, extra)

@@ -1,0 +1,122 @@
+"""Why a model answered as it did: the record behind the page, the terminal view and the JSON of `seqloom explain`.
+
+Sizes: T source pieces, U target pieces (the end symbol included), all attention matrices query x key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, isfinite, isnan
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, TypeAdapter, ValidationError
+
+from seqloom.errors import SeqloomError
+
+Matrix = list[list[float]]
+Heads = list[list[Matrix]]  # [layer][head] -> matrix
+LogProbability = Annotated[
+    float,  # JSON has no infinity: null is the logarithm of zero
+    BeforeValidator(lambda value: -inf if value is None else value),
+    PlainSerializer(lambda value: value if isfinite(value) else None),
+]
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """One hypothesis the beam kept at one step."""
+
+    step: int
+    parent: int  # index of an earlier node, -1 at the first step
+    token: str
+    score: LogProbability  # cumulative log-probability
+    finished: bool = False
+    best: bool = False  # on the way to the first hypothesis
+
+
+@dataclass(frozen=True)
+class ExplainedHypothesis:
+    """One output, piece by piece."""
+
+    text: str
+    score: LogProbability  # what the search ranked by
+    tokens: list[str]  # U pieces, the last is "<eos>" where the decoder has one
+    log_probs: list[LogProbability]  # U
+    runners_up: list[list[tuple[str, float]]]  # U times (piece, probability), likeliest first, the chosen one included
+    alignment: Matrix = field(default_factory=list)  # U x T, mean over layers and heads; empty without a source
+    source_attention: Heads = field(default_factory=list)  # U x T each
+    self_attention: Heads = field(default_factory=list)  # U x U each; column 0 is <bos>, column j the token before j
+
+    def __post_init__(self) -> None:
+        for name in ("log_probs", "runners_up"):
+            expect(len(getattr(self, name)) == len(self.tokens), name, f"{len(self.tokens)} entries, one for a token")
+        expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
+        expect(
+            all(0 <= p <= 1.0001 for ranked in self.runners_up for _, p in ranked),
+            "runners_up",
+            "probabilities from 0 to 1",
+        )
+        for heads in self.self_attention:
+            for matrix in heads:
+                expect_matrix(matrix, "self_attention", len(self.tokens), len(self.tokens))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything there is to see of one input."""
+
+    source: list[str]  # T pieces; empty for a language model
+    source_text: str
+    hypotheses: list[ExplainedHypothesis]  # best first
+    tree: list[TreeNode] = field(default_factory=list)
+    encoder_attention: Heads = field(default_factory=list)  # T x T each
+    model: dict[str, str] = field(default_factory=dict)  # small facts: recipe, parameters, search settings
+
+    def __post_init__(self) -> None:
+        expect(bool(self.hypotheses), "hypotheses", "at least one")
+        for heads in self.encoder_attention:
+            for matrix in heads:
+                expect_matrix(matrix, "encoder_attention", len(self.source), len(self.source))
+        for hypothesis in self.hypotheses:
+            if hypothesis.alignment:
+                expect_matrix(hypothesis.alignment, "alignment", len(hypothesis.tokens), len(self.source))
+            for heads in hypothesis.source_attention:
+                for matrix in heads:
+                    expect_matrix(matrix, "source_attention", len(hypothesis.tokens), len(self.source))
+        for index, node in enumerate(self.tree):
+            parent = self.tree[node.parent] if 0 <= node.parent < index else None
+            earlier = node.parent == -1 or (parent is not None and parent.step < node.step)
+            expect(earlier, f"tree[{index}].parent", "the index of a node of an earlier step, or -1")
+
+    @property
+    def attention(self) -> Matrix:
+        """Where the best output looked in the source.  U x T"""
+        return self.hypotheses[0].alignment
+
+    def to_json(self) -> dict[str, Any]:
+        return RECORD.dump_python(self, mode="json")
+
+    @classmethod
+    def from_json(cls, value: object) -> Explanation:
+        """Read back what `to_json` wrote."""
+        try:
+            return RECORD.validate_python(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "its top level"
+            raise SeqloomError(
+                f"explanation: {where}: {first['msg']}; expected the JSON that explain writes, so write it again"
+            ) from None
+
+
+def expect(condition: bool, where: str, expected: str) -> None:
+    if not condition:
+        raise SeqloomError(f"explanation: {where} does not fit: expected {expected}; explain the input again")
+
+
+def expect_matrix(matrix: Matrix, where: str, rows: int, columns: int) -> None:
+    fits = len(matrix) == rows and all(len(row) == columns and all(map(isfinite, row)) for row in matrix)
+    expect(fits, where, f"{rows} rows of {columns} finite weights")
+
+
+RECORD = TypeAdapter(Explanation)

@@ -1,0 +1,154 @@
+"""An explanation as plain text: what was read and written, how sure of it, and where the model looked."""
+
+from io import StringIO
+from math import exp
+from unicodedata import category
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from seqloom.errors import SeqloomError
+from seqloom.explain.explanation import ExplainedHypothesis, Explanation
+
+SHADES = " ░▒▓█"
+NARROWEST = 24
+REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around the rest of a line
+
+
+def render(explanation: Explanation, width: int = 100, colour: bool = False) -> str:
+    """Input, output, a row a token, the alignment and the n-best list. No line is wider than `width` cells."""
+    if width < NARROWEST:
+        raise SeqloomError(f"explain: width {width} is too narrow: expected {NARROWEST} columns or more; widen it")
+    best = explanation.hypotheses[0]
+    lines = [*labelled("input", explanation.source_text, width), *labelled("output", best.text, width)]
+    facts = "  ".join(f"{name} {value}" for name, value in explanation.model.items())
+    lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
+    for title, part in (
+        ("tokens: probability, and what else was likely", token_table(best, width)),
+        ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
+        ("n-best: score, and difference to the best", n_best(explanation.hypotheses, width)),
+    ):
+        if part:
+            lines += [Text(), Text(title, style="bold"), *part]
+    return printed(lines, width, colour)
+
+
+def labelled(label: str, value: str, width: int) -> list[Text]:
+    """The value beside its label, folded where it is too long; nothing for nothing."""
+    rows = folded(visible(value), width - 8)
+    return [Text.assemble((f"{label if not row else '':8}", "dim"), text) for row, text in enumerate(rows) if value]
+
+
+def token_table(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    column = min(longest(hypothesis.tokens), width // 4)
+    bar = 10 if width >= 60 else 0
+    lines = []
+    for token, log_prob, ranked in zip(hypothesis.tokens, hypothesis.log_probs, hypothesis.runners_up, strict=True):
+        probability = min(exp(log_prob), 1.0)
+        others = "  ".join(f"{shown(piece)} {share:.1%}" for piece, share in ranked if piece != token)
+        lines.append(
+            Text.assemble(
+                fitted(shown(token), column),
+                (f" {probability:6.1%} ", "bold" if probability < 0.5 else ""),
+                ("█" * round(probability * bar) + " " * (bar - round(probability * bar)), "blue"),
+                (f"  {others}", "dim"),
+            )
+        )
+    return [cut(line, width) for line in lines]
+
+
+def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """A heat map; a source too long for one line continues in a further panel below."""
+    if not hypothesis.alignment or not source:
+        return []
+    label = min(longest(hypothesis.tokens), width // 4)
+    column = min(longest(source) + 1, 9, width - label - 1)
+    panel = (width - label - 1) // column
+    largest = max(max(row) for row in hypothesis.alignment) or 1.0
+    lines: list[Text] = []
+    for first in range(0, len(source), panel):
+        chosen = slice(first, first + panel)
+        if first:
+            lines.append(Text())
+        heads = Text().join(Text.assemble(fitted(shown(piece), column - 1), " ") for piece in source[chosen])
+        lines.append(Text.assemble(" " * (label + 1), heads))
+        for token, row in zip(hypothesis.tokens, hypothesis.alignment, strict=True):
+            cells = "".join(shade(weight / largest) * column for weight in row[chosen])
+            lines.append(Text.assemble(fitted(shown(token), label), " ", (cells, "blue")))
+    return lines
+
+
+def shade(weight: float) -> str:
+    return SHADES[min(int(max(weight, 0.0) * len(SHADES)), len(SHADES) - 1)]
+
+
+def n_best(hypotheses: list[ExplainedHypothesis], width: int) -> list[Text]:
+    best = hypotheses[0].score
+    return [
+        cut(
+            Text.assemble(
+                (f"{rank:2} ", "dim"),
+                f"{hypothesis.score:8.3f} ",
+                (f"{hypothesis.score - best:+8.3f}  " if rank > 1 else " " * 10, "dim"),
+                visible(hypothesis.text),
+            ),
+            width,
+        )
+        for rank, hypothesis in enumerate(hypotheses, start=1)
+    ]
+
+
+def visible(text: str) -> str:
+    """Text that cannot steer a terminal: controls as pictures, what has no picture as a replacement character."""
+    return "".join(picture(character) for character in text)
+
+
+def picture(character: str) -> str:
+    kind = category(character)
+    if kind == "Cc":
+        return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
+    return "\ufffd" if kind in ("Cs", "Zl", "Zp") or character in REORDERING else character
+
+
+def shown(piece: str) -> str:
+    """A piece on its own: a space must be seen."""
+    return visible(piece).replace(" ", "␣") or "∅"
+
+
+def longest(pieces: list[str]) -> int:
+    return max((cell_len(shown(piece)) for piece in pieces), default=1)
+
+
+def fitted(text: str, cells: int) -> Text:
+    """Exactly so many cells wide."""
+    fit = Text(text)
+    fit.truncate(max(cells, 1), overflow="ellipsis", pad=True)
+    return fit
+
+
+def cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def folded(text: str, width: int) -> list[Text]:
+    return list(Text(text).wrap(Console(width=width, file=StringIO()), width)) or [Text()]
+
+
+def printed(lines: list[Text], width: int, colour: bool) -> str:
+    # everything is said here, so that neither NO_COLOR nor a pipe changes what the caller asked for
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        highlight=False,
+    )
+    for line in lines:
+        line.rstrip()
+        console.print(line, no_wrap=True, overflow="crop", crop=True)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()

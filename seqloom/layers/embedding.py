@@ -1,0 +1,39 @@
+"""Symbols as vectors, with their positions: how every Transformer begins."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.layers.positions import Learned, Sinusoidal
+
+
+def embedding(vocabulary: int, size: int) -> nn.Embedding:
+    """A table whose rows have length about 1, so that it serves as an output layer too."""
+    table = nn.Embedding(vocabulary, size)
+    nn.init.normal_(table.weight, std=size**-0.5)
+    return table
+
+
+class Positioned(nn.Module):
+    """Embeddings times sqrt(size), plus positions, with drop-out. Vaswani et al. 2017, section 3.4."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        positions: Literal["sinusoidal", "learned"] = "sinusoidal",
+        longest: int = 512,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.scale = size**0.5
+        self.positions = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=longest)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embedded: Tensor, start: Tensor | None = None) -> Tensor:
+        """(rows, T, size); start (rows,) is the position of the first, 0 unless given."""
+        positions = torch.arange(embedded.shape[1], device=embedded.device)
+        if start is not None:
+            positions = start[:, None] + positions  # (rows, T)
+        return self.dropout(embedded * self.scale + self.positions(positions).to(embedded.dtype))

@@ -1,0 +1,36 @@
+"""Where a symbol stands, told to a network that has no order of its own."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Sinusoidal(nn.Module):
+    """PE(p, 2i) = sin(p / 10000^(2i / d)), PE(p, 2i + 1) = cos(same). Vaswani et al. 2017, section 3.5."""
+
+    frequencies: Tensor
+
+    def __init__(self, *, size: int):
+        super().__init__()
+        if size % 2:
+            raise ValueError(f"sinusoidal positions need an even size, not {size}")
+        self.register_buffer("frequencies", torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size)), False)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(...) -> (..., size)"""
+        angles = positions[..., None] * self.frequencies
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+class Learned(nn.Module):
+    """A vector for each position up to a longest one; beyond it, the last is used again."""
+
+    def __init__(self, *, size: int, longest: int = 512):
+        super().__init__()
+        self.table = nn.Embedding(longest, size)
+        nn.init.normal_(self.table.weight, std=size**-0.5)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(...) -> (..., size)"""
+        return self.table(positions.clamp(max=self.table.num_embeddings - 1))

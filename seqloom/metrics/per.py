@@ -1,0 +1,12 @@
+"""Phoneme error rate: edits per phoneme of the reference, in percent."""
+
+from __future__ import annotations
+
+from seqloom.metrics.edit_rate import edit_rate
+
+HIGHER_IS_BETTER = False
+
+
+def per(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
+    """Phonemes are what stands between white space; each prediction counts against its closest pronunciation."""
+    return {"per": edit_rate("per", predictions, references, str.split)}

@@ -1,0 +1,36 @@
+"""A model: an encoder and a decoder, or a decoder alone, which is a language model."""
+
+from torch import nn
+
+from seqloom.contracts import Decoder, Encoder
+from seqloom.types import Batch, Memory, Output, Padded
+
+
+class Model(nn.Module):
+    """What is trained, saved and searched."""
+
+    def __init__(self, encoder: Encoder | None, decoder: Decoder, share_embeddings: bool = False):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+        if share_embeddings:
+            tables = [getattr(part, "embedding", None) for part in (encoder, decoder)]
+            if not all(isinstance(table, nn.Embedding) for table in tables):
+                raise ValueError("share_embeddings needs an encoder and a decoder that both embed symbols")
+            ours, theirs = (tuple(table.weight.shape) for table in tables if table is not None)
+            if ours != theirs:
+                raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
+            decoder.embedding = encoder.embedding  # type: ignore[union-attr, assignment]
+
+    def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:
+        """The prepared memory of a source, or the empty one of a language model."""
+        if self.encoder is None:
+            memory = Memory.empty(rows, next(self.parameters()).device)
+        else:
+            assert source is not None, "this model reads a source"
+            memory = self.encoder(source, attention)
+        return self.decoder.prepare(memory)
+
+    def forward(self, batch: Batch, attention: bool = False) -> Output:
+        """Teacher forcing."""
+        memory = self.encode(batch.source, batch.inputs.values.shape[0], attention)
+        return self.decoder(memory, batch.inputs, attention=attention)

@@ -1,0 +1,224 @@
+"""Beam search: the likeliest outputs, a few at a time. With beam_size 1 it is greedy search.
+
+A step keeps the `beam_size` best of all continuations of a source. Finished ones leave the beam, which narrows,
+and keep competing by their normalised score. Early stopping is safe: a source is done when no live hypothesis
+can still enter the n-best list, since more symbols only lower a log-probability and the normaliser is bounded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Constraint, Decoder, Search
+from seqloom.search.constraints import Constraints
+from seqloom.search.opening import open_rows, prefixes
+from seqloom.types import Hypothesis, Memory, Padded, State, select
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of all live sources: the best continuations, best first. Following parents gives outputs."""
+
+    entries: Tensor  # (B,): which source
+    parents: Tensor  # (B, K): which of the step before
+    tokens: Tensor  # (B, K)
+    log_probs: Tensor  # (B, K): of the token
+    totals: Tensor  # (B, K): of the output so far; -inf where there is no continuation
+    finished: Tensor  # (B, K)
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Live hypotheses, K rows a source, and the steps that led to them."""
+
+    entries: Tensor  # (B,): sources that are not done
+    tokens: Tensor  # (B * K,)
+    state: State
+    totals: Tensor  # (B, K)
+    best: Tensor  # (B, n_best): the best finished scores so far
+    constraints: Constraints
+    prefix: Padded | None
+    steps: tuple[Step, ...] = ()
+
+
+class BeamSearch(Search):
+    """normalisation="length": score / L^length_penalty, lecture 004's 1/L at 1. "gnmt": / ((5 + L) / 6)^length_penalty.
+
+    L counts EOS. coverage_penalty is GNMT's beta (Wu et al. 2016, eq. 14): it re-ranks the finished outputs.
+    """
+
+    def __init__(
+        self,
+        *,
+        beam_size: int = 5,
+        n_best: int = 1,
+        length_penalty: float = 1.0,
+        normalisation: Literal["length", "gnmt"] = "length",
+        coverage_penalty: float = 0.0,
+        minimum_length: int = 0,
+        maximum_length: int | None = None,
+        no_repeat: int = 0,
+        early_stopping: bool = True,
+    ):
+        if beam_size < 1 or not 1 <= n_best <= beam_size:
+            raise ValueError(f"beam_size = {beam_size} must be at least 1, and n_best = {n_best} from 1 to beam_size")
+        if maximum_length is not None and maximum_length <= minimum_length:
+            raise ValueError(f"maximum_length = {maximum_length} must exceed minimum_length = {minimum_length}")
+        self.beam_size, self.n_best = beam_size, n_best
+        self.length_penalty, self.normalisation, self.coverage_penalty = length_penalty, normalisation, coverage_penalty
+        self.minimum_length, self.maximum_length, self.no_repeat = minimum_length, maximum_length, no_repeat
+        self.early_stopping = early_stopping and not coverage_penalty  # a penalty known only at the end bounds nothing
+
+    def normaliser(self, length: Tensor | int) -> Tensor:
+        """What a score is divided by."""
+        size = torch.as_tensor(length, dtype=torch.float64)
+        return (size if self.normalisation == "length" else (5 + size) / 6) ** self.length_penalty
+
+    def start(
+        self,
+        decoder: Decoder,
+        memory: Memory,
+        prefix: Padded | None = None,
+        constraints: Sequence[Constraint] = (),
+    ) -> Beam:
+        tokens, state, begun = open_rows(
+            decoder,
+            memory,
+            self.beam_size,
+            prefix,
+            constraints,
+            self.minimum_length,
+            self.maximum_length,
+            self.no_repeat,
+        )
+        dtype = next(decoder.parameters()).dtype
+        totals = torch.full((memory.rows, self.beam_size), float("-inf"), dtype=dtype, device=tokens.device)
+        totals[:, 0] = 0  # all rows of a source begin alike: expand one of them only
+        return Beam(
+            entries=torch.arange(memory.rows, device=tokens.device),
+            tokens=tokens,
+            state=state,
+            totals=totals,
+            best=totals.new_full((memory.rows, self.n_best), float("-inf")),
+            constraints=begun,
+            prefix=prefix,
+        )
+
+    def advance(self, decoder: Decoder, memory: Memory, beam: Beam) -> Beam:
+        live = memory if len(beam.entries) == memory.rows else memory.select(beam.entries)
+        every = 1 if live.lengths.device.type == "cpu" else 8  # asking an accelerator whether all is done stalls it
+        while len(beam.entries):
+            beam = self.step(decoder, live, beam)
+            if len(beam.steps) % every == 0:
+                done = self.done(beam)
+                # leaving sources copies those that stay, so wait until it pays
+                if int(done.sum()) * 4 >= len(done):
+                    keep = (~done).nonzero()[:, 0]
+                    beam, live = leave(beam, keep), live.select(keep)
+        return beam
+
+    def step(self, decoder: Decoder, memory: Memory, beam: Beam) -> Beam:
+        """One more symbol for each live hypothesis."""
+        count, width = beam.totals.shape
+        logits, state = decoder.step(beam.tokens, beam.state, memory)
+        log_probs = torch.log_softmax(logits, dim=-1)  # (B * K, V)
+        allowed, constraints = beam.constraints.step(beam.tokens, log_probs.shape[-1])
+        candidates = beam.totals[:, :, None] + constraints.apply(log_probs, allowed).view(count, width, -1)
+        totals, places = candidates.flatten(1).topk(width, dim=1)  # (B, K)
+        parents, tokens = places // log_probs.shape[-1], places % log_probs.shape[-1]
+        rows = (torch.arange(count, device=parents.device)[:, None] * width + parents).flatten()
+
+        ended = constraints.last.view(count, width) if decoder.eos is None else tokens == decoder.eos
+        finished = ended & (totals > float("-inf"))
+        chosen = log_probs[rows, tokens.flatten()].view(count, width)
+        constraints = constraints.select(rows)
+        lengths = constraints.states["count"].view(count, width)
+        scores = (totals / self.normaliser(lengths).to(totals)).masked_fill(~finished, float("-inf"))
+        return replace(
+            beam,
+            tokens=tokens.flatten(),
+            state=select(state, rows),
+            totals=totals.masked_fill(finished, float("-inf")),
+            best=torch.cat([beam.best, scores], dim=1).topk(self.n_best, dim=1).values,
+            constraints=constraints,
+            steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished)),
+        )
+
+    def done(self, beam: Beam) -> Tensor:
+        """Sources without a live hypothesis that could still matter.  (B,)"""
+        highest = beam.totals.amax(dim=1)
+        if not self.early_stopping:
+            return highest == float("-inf")
+        limit = beam.constraints.states["limit"].view(beam.totals.shape)[:, 0]
+        soonest = beam.constraints.states["count"].view(beam.totals.shape)[:, 0] + 1
+        bounds = [highest / self.normaliser(length).to(highest) for length in (soonest, limit)]
+        return (torch.maximum(*bounds) <= beam.best[:, -1]) | (highest == float("-inf"))
+
+    def finish(self, decoder: Decoder, memory: Memory, beam: Beam) -> list[list[Hypothesis]]:
+        """The finished outputs of each source, n_best of them, best first; fewer if a constraint allows no more."""
+        steps = [Step(*(part.cpu() for part in vars(step).values())) for step in beam.steps]
+        places = [{int(entry): row for row, entry in enumerate(step.entries)} for step in steps]
+        forced = prefixes(beam.prefix, memory.rows)
+        found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
+        for number, step in enumerate(steps):
+            for row, slot in step.finished.nonzero().tolist():
+                entry = int(step.entries[row])
+                tokens, log_probs = trace(steps, places, number, entry, slot)
+                length = len(forced[entry]) + len(tokens)
+                score = float(step.totals[row, slot] / self.normaliser(length).to(step.totals))
+                body = tokens if decoder.eos is None else tokens[:-1]
+                found[entry].append(Hypothesis(forced[entry] + body, score, log_probs))
+        if self.coverage_penalty:
+            found = self.covered(decoder, memory, found)
+        return [sorted(each, key=lambda one: -one.score)[: self.n_best] for each in found]
+
+    def covered(self, decoder: Decoder, memory: Memory, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+        """Scores with beta * sum_i log(min(sum_j a_ij, 1)) added: a source word nobody looked at costs."""
+        result = []
+        for entry, hypotheses in enumerate(found):
+            scored = []
+            if hypotheses:
+                inputs = Padded.stack([torch.tensor([decoder.bos, *each.tokens]) for each in hypotheses])
+                inputs = inputs.to(memory.lengths.device)
+                ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
+                maps = decoder(ours, inputs, attention=True).attention
+                if "source" not in maps:
+                    raise ValueError("coverage_penalty needs a decoder that attends the source")
+                weights = maps["source"].mean((1, 2)) * inputs.mask[:, :, None]  # (n, U, T)
+                coverage = weights.sum(1)[:, : int(ours.lengths[0])].clamp(max=1).log().sum(-1)
+                for each, amount in zip(hypotheses, coverage.tolist()):
+                    scored.append(replace(each, score=each.score + self.coverage_penalty * amount))
+            result.append(scored)
+        return result
+
+
+def leave(beam: Beam, keep: Tensor) -> Beam:
+    """The beam of the sources at those places only."""
+    width = beam.totals.shape[1]
+    rows = (keep[:, None] * width + torch.arange(width, device=keep.device)).flatten()
+    return replace(
+        beam,
+        entries=beam.entries[keep],
+        tokens=beam.tokens[rows],
+        state=select(beam.state, rows),
+        totals=beam.totals[keep],
+        best=beam.best[keep],
+        constraints=beam.constraints.select(rows),
+    )
+
+
+def trace(
+    steps: list[Step], places: list[dict[int, int]], number: int, entry: int, slot: int
+) -> tuple[list[int], list[float]]:
+    """Tokens and their log-probabilities on the way to one place of the beam."""
+    tokens, log_probs = [], []
+    while number >= 0:
+        step, row = steps[number], places[number][entry]
+        tokens.append(int(step.tokens[row, slot]))
+        log_probs.append(float(step.log_probs[row, slot]))
+        slot = int(step.parents[row, slot])
+        number -= 1
+    return tokens[::-1], log_probs[::-1]

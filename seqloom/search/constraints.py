@@ -1,0 +1,176 @@
+"""Which symbols may follow: minimum length, banned and required symbols, no repeated n-grams.
+
+All are one mechanism, the `Constraint`: a state a hypothesis carries and a mask over the next symbol.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Constraint, Decoder
+from seqloom.types import Padded, State, hold, select
+
+
+class MinimumLength(Constraint):
+    """No end before so many symbols (EOS not counted)."""
+
+    def __init__(self, length: int, eos: int):
+        self.length, self.eos = length, eos
+
+    def start(self, rows: int, limit: Tensor) -> State:
+        return {"count": limit.new_full((rows,), -1)}  # the BOS that comes first is no symbol of the output
+
+    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
+        count = state["count"] + 1
+        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
+        allowed[:, self.eos] = count >= self.length
+        return allowed, {"count": count}
+
+
+class Banned(Constraint):
+    """These symbols never, and these phrases never to their end."""
+
+    def __init__(self, phrases: Sequence[Sequence[int]]):
+        self.phrases = [list(phrase) for phrase in phrases if phrase]
+        self.longest = max(map(len, self.phrases), default=1)
+
+    def start(self, rows: int, limit: Tensor) -> State:
+        return {"recent": limit.new_full((rows, self.longest), -1)}
+
+    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
+        recent = torch.cat([state["recent"][:, 1:], token[:, None]], dim=1)
+        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
+        for phrase in self.phrases:
+            allowed[:, phrase[-1]] &= ~ends_with(recent, phrase[:-1])
+        return allowed, {"recent": recent}
+
+
+class NoRepeat(Constraint):
+    """No n-gram twice. Paulus, Xiong & Socher 2018, section 2.5, for n = 3."""
+
+    def __init__(self, length: int):
+        self.length = length
+
+    def start(self, rows: int, limit: Tensor) -> State:
+        return {"history": limit.new_zeros(rows, 0)}
+
+    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
+        history = torch.cat([state["history"], token[:, None]], dim=1)  # (rows, t), BOS first
+        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
+        if history.shape[1] >= self.length:
+            grams = history.unfold(1, self.length, 1)  # (rows, t - n + 1, n)
+            recent = history[:, history.shape[1] - self.length + 1 :]  # (rows, n - 1)
+            repeats = (grams[:, :, :-1] == recent[:, None]).all(-1)  # (rows, t - n + 1)
+            rows, places = repeats.nonzero(as_tuple=True)
+            allowed[rows, grams[rows, places, -1]] = False
+        return allowed, {"history": history}
+
+
+class Required(Constraint):
+    """Each of these phrases at least once: no end before, and forced when the room would not suffice later."""
+
+    def __init__(self, phrases: Sequence[Sequence[int]], eos: int):
+        self.phrases = [list(phrase) for phrase in phrases if phrase]
+        self.longest = max(map(len, self.phrases), default=1)
+        self.eos = eos
+
+    def start(self, rows: int, limit: Tensor) -> State:
+        return {
+            "room": limit,  # symbols that may still come, EOS included; the BOS that comes first takes none
+            "recent": limit.new_full((rows, self.longest), -1),
+            "done": torch.zeros(rows, len(self.phrases), dtype=torch.bool, device=limit.device),
+            "begun": torch.zeros(rows, dtype=torch.bool, device=limit.device),
+        }
+
+    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
+        recent = torch.cat([state["recent"][:, 1:], token[:, None]], dim=1)
+        room = state["room"] - state["begun"].long()
+        done = state["done"] | torch.stack([ends_with(recent, phrase) for phrase in self.phrases], dim=1)
+        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
+        allowed[:, self.eos] = done.all(dim=1)
+
+        lengths = torch.tensor([len(phrase) for phrase in self.phrases], device=token.device)
+        matched = torch.stack([self.matched(recent, phrase) for phrase in self.phrases], dim=1)  # (rows, phrases)
+        matched = matched.masked_fill(done, -1)
+        furthest = matched.argmax(dim=1)  # the phrase to force: the one that has come furthest
+        needed = (lengths * ~done).sum(dim=1) - matched.amax(dim=1).clamp(min=0)
+        forced = (room - 1 <= needed) & ~done.all(dim=1)
+        padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(phrase) for phrase in self.phrases], True)
+        padded = padded.to(token.device)  # (phrases, longest)
+        following = padded[furthest, matched.gather(1, furthest[:, None])[:, 0].clamp(min=0)]
+        only = torch.zeros_like(allowed).scatter_(1, following[:, None], True)
+        allowed = torch.where(forced[:, None], only, allowed)
+        begun = torch.ones_like(state["begun"])
+        return allowed, {"room": room, "recent": recent, "done": done, "begun": begun}
+
+    def matched(self, recent: Tensor, phrase: list[int]) -> Tensor:
+        """How many symbols of the phrase's beginning stand at the end of the output.  (rows,)"""
+        best = torch.zeros(len(recent), dtype=torch.long, device=recent.device)
+        for count in range(1, len(phrase)):
+            best = torch.where(ends_with(recent, phrase[:count]), count, best)
+        return best
+
+
+def ends_with(recent: Tensor, phrase: list[int]) -> Tensor:
+    """Whether each row's last symbols are the phrase.  (rows, t) -> (rows,)"""
+    tail = recent[:, recent.shape[1] - len(phrase) :]
+    return (tail == torch.tensor(phrase, dtype=recent.dtype, device=recent.device)).all(dim=1)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Several constraints as one, and the limit with them: the last symbol must be EOS."""
+
+    constraints: tuple[Constraint, ...]
+    states: State  # {"0": state of the first, ..., "limit": (rows,), "count": (rows,)}
+    eos: int | None
+
+    @classmethod
+    def begin(
+        cls,
+        constraints: Sequence[Constraint],
+        decoder: Decoder,
+        limit: Tensor,
+        prefix: Padded | None,
+    ) -> "Constraints":
+        """Before the first free symbol: whatever a forced prefix holds has been counted."""
+        states: State = {str(number): each.start(len(limit), limit) for number, each in enumerate(constraints)}
+        states |= {"limit": limit, "count": torch.zeros_like(limit)}
+        ours = cls(tuple(constraints), states, decoder.eos)
+        if prefix is None:
+            return ours
+        begin = torch.full_like(limit, decoder.bos)
+        fed = torch.cat([begin[:, None], prefix.values], dim=1)
+        for place in range(prefix.values.shape[1]):
+            after = ours.step(fed[:, place], vocabulary=int(fed.max()) + 1 + (decoder.eos or 0))[1]
+            ours = cls(ours.constraints, hold(place >= prefix.lengths, after.states, ours.states), ours.eos)
+        return ours
+
+    def step(self, token: Tensor, vocabulary: int) -> tuple[Tensor | None, "Constraints"]:
+        """Which symbols may follow (None: all), and the constraints after the token.  (rows, V)"""
+        states: State = {"limit": self.states["limit"], "count": self.states["count"] + 1}
+        allowed = None
+        for number, constraint in enumerate(self.constraints):
+            mask, states[str(number)] = constraint.step(token, self.states[str(number)], vocabulary)
+            allowed = mask if allowed is None else allowed & mask
+        return allowed, Constraints(self.constraints, states, self.eos)
+
+    @property
+    def last(self) -> Tensor:
+        """Whether the symbol that comes now is the last there is room for.  (rows,)"""
+        return self.states["count"] >= self.states["limit"]
+
+    def apply(self, scores: Tensor, allowed: Tensor | None) -> Tensor:
+        """Scores (rows, V), -inf where a symbol may not follow."""
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed, float("-inf"))
+        if self.eos is not None:
+            end = torch.full_like(scores, float("-inf"))
+            end[:, self.eos] = scores[:, self.eos]
+            scores = torch.where(self.last[:, None], end, scores)
+        return scores
+
+    def select(self, rows: Tensor) -> "Constraints":
+        return Constraints(self.constraints, select(self.states, rows), self.eos)

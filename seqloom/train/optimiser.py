@@ -1,0 +1,90 @@
+"""Optimisers, and their state as named tensors.
+
+A parameter's state is stored under its name: "decoder.embedding.weight/exp_avg". Learning rates and other
+settings are not state: the recipe and the schedule say them anew at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.errors import SeqloomError
+from seqloom.train.settings import Settings
+
+Scalars = dict[str, float]  # the part of a state that is numbers, not tensors
+
+
+class NamedOptimiser:
+    """A torch optimiser that knows what its parameters are called."""
+
+    def __init__(self, module: nn.Module, settings: Settings):
+        trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        if not trained:
+            raise SeqloomError("the model has no parameter to train: every one is frozen")
+        matrices = [name for name, value in trained.items() if value.dim() > 1]
+        vectors = [name for name, value in trained.items() if value.dim() <= 1]
+        self.names = [*matrices, *vectors]
+        self.parameters = [trained[name] for name in self.names]
+        groups = [
+            {"params": [trained[name] for name in names], "weight_decay": decay}
+            for names, decay in ((matrices, settings.weight_decay), (vectors, 0.0))
+            if names
+        ]
+        rate: dict[str, Any] = {"lr": settings.learning_rate}
+        fused = self.parameters[0].device.type in ("cpu", "cuda")  # one kernel for all of the update
+        if settings.optimiser == "sgd":
+            self.torch: torch.optim.Optimizer = torch.optim.SGD(groups, **rate, momentum=settings.momentum, fused=fused)
+        elif settings.optimiser == "adam":
+            self.torch = torch.optim.Adam(groups, **rate, betas=settings.betas, fused=fused)
+        else:
+            self.torch = torch.optim.AdamW(groups, **rate, betas=settings.betas, fused=fused)
+
+    def step(self, learning_rate: float) -> None:
+        for group in self.torch.param_groups:
+            group["lr"] = learning_rate
+        self.torch.step()
+
+    def scale_and_clip(self, scale: float, clip: float) -> float:
+        """Multiply all gradients, bound their global norm, and return the norm there was before the bound."""
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        torch._foreach_mul_(gradients, scale)
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, clip or float("inf"))
+        return norm.item()
+
+    def forget_gradients(self) -> None:
+        self.torch.zero_grad(set_to_none=True)
+
+    def state(self) -> tuple[dict[str, Tensor], Scalars]:
+        """All there is to remember, as tensors and as plain numbers."""
+        tensors: dict[str, Tensor] = {}
+        scalars: Scalars = {}
+        for name, parameter in zip(self.names, self.parameters, strict=True):
+            for part, value in self.torch.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    tensors[f"{name}/{part}"] = value
+                elif value is not None:
+                    scalars[f"{name}/{part}"] = value
+        return tensors, scalars
+
+    def load(self, tensors: Mapping[str, Tensor], scalars: Scalars, origin: str) -> None:
+        """Put back what `state` gave; the origin is named where it does not fit."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        states: dict[int, dict[str, Any]] = {}
+        for key, value in {**tensors, **scalars}.items():
+            name, part = key.rsplit("/", 1)
+            if name not in numbers:
+                raise SeqloomError(
+                    f'{origin}: "{name}" is not a parameter of this model; resume with the recipe of the run'
+                )
+            expected = self.parameters[numbers[name]].shape
+            if isinstance(value, Tensor) and value.dim() and value.shape != expected:
+                raise SeqloomError(
+                    f'{origin}: "{key}" has shape {tuple(value.shape)}, the model expects {tuple(expected)}; '
+                    "resume with the recipe of the run"
+                )
+            states.setdefault(numbers[name], {})[part] = value
+        self.torch.load_state_dict({"state": states, "param_groups": self.torch.state_dict()["param_groups"]})

@@ -1,0 +1,113 @@
+"""Small instances of every part, in float64, for tests that discover parts by themselves."""
+
+from collections.abc import Iterator
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import pytest
+import torch
+
+from seqloom.attention.additive import Additive
+from seqloom.attention.bilinear import Bilinear
+from seqloom.attention.dot import Dot
+from seqloom.attention.multihead import MultiHead
+from seqloom.cells.gru import GRU
+from seqloom.contracts import Decoder
+from seqloom.parts import parts
+from seqloom.types import Memory, Padded
+
+VOCABULARY, BOS, EOS = 9, 2, 3
+SMALL: dict[str, Any] = {  # given to every constructor that has such a parameter
+    "vocabulary": VOCABULARY,
+    "bos": BOS,
+    "eos": EOS,
+    "memory_size": 8,
+    "query_size": 8,
+    "input_size": 6,
+    "embedding_size": 8,
+    "size": 8,
+    "hidden": 16,
+    "layers": 2,
+    "heads": 2,
+    "dropout": 0.0,
+}
+
+# Beyond its defaults a part may have settings that are systems of their own. A new part needs no entry here.
+VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("cells", "gru"): {"reset before": {"reset": "before"}},
+    ("attention", "dot"): {"scaled": {"scaled": True}},
+    ("encoders", "recurrent"): {
+        "bidirectional": {"bidirectional": True},
+        "residual gru": {"cell": GRU, "residual": True, "layers": 3},
+        "own gru": {"cell": partial(GRU, reset="before"), "bidirectional": True},
+    },
+    ("encoders", "transformer"): {"post-norm": {"norm": "post"}, "learned positions": {"positions": "learned"}},
+    ("decoders", "recurrent"): {
+        "luong dot": {"attention": Dot},
+        "luong bilinear, tied": {"attention": Bilinear, "tied": True},
+        "luong additive, added": {"attention": Additive, "combine": "add"},
+        "luong multi-head": {"attention": MultiHead},
+        "luong, further step": {"attention": Dot, "combine": "rnn"},
+        "luong, input feeding": {"attention": Additive, "input_feeding": True},
+        "luong, input feeding, added": {"attention": Dot, "input_feeding": True, "combine": "add"},
+        "bahdanau": {"attention": Additive, "order": "bahdanau"},
+        "bahdanau, further gru step": {"attention": Additive, "order": "bahdanau", "combine": "rnn", "cell": GRU},
+        "bahdanau, all": {"attention": MultiHead, "order": "bahdanau", "input_feeding": True, "residual": True},
+        "zero bridge": {"bridge": "zero"},
+        "language model": {"memory_size": 0},
+    },
+    ("decoders", "transformer"): {
+        "post-norm, untied": {"norm": "post", "tied": False},
+        "learned positions": {"positions": "learned"},
+        "language model": {"memory_size": 0},
+    },
+}
+
+
+def cases(folder: str) -> list[Any]:
+    """Every part of a folder, plain and in its variants, as pytest parameters of one function: build()."""
+    found = []
+    for name, part in parts(folder).items():
+        for variant, settings in {"plain": {}, **VARIANTS.get((folder, name), {})}.items():
+            found.append(pytest.param(partial(build, part, **settings), id=f"{name}-{variant}"))
+    return found
+
+
+def build(part: type, **settings: Any) -> Any:
+    torch.manual_seed(1)
+    takes = signature(part).parameters
+    small = {name: value for name, value in SMALL.items() if name in takes}
+    made = part(**{**small, **settings})
+    if isinstance(made, torch.nn.Module):
+        made.double().eval()
+        for parameter in made.parameters():  # no zeros or ones left, so that every parameter matters
+            torch.nn.init.uniform_(parameter, -0.5, 0.5)
+        made.memory_size_in_tests = settings.get("memory_size", SMALL["memory_size"])
+    return made
+
+
+def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    padded = Padded(values, torch.tensor(lengths))
+    return Padded(values * padded.mask, padded.lengths)
+
+
+def memory_for(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
+    """A prepared memory with everything a decoder may ask for; empty if it is a language model."""
+    size = decoder.memory_size_in_tests
+    if not size:
+        return decoder.prepare(Memory.empty(len(lengths)))
+    generator = torch.Generator().manual_seed(seed)
+    states = torch.randn(len(lengths), max(lengths), size, generator=generator, dtype=torch.float64)
+    summary = torch.randn(len(lengths), size, generator=generator, dtype=torch.float64)
+    return decoder.prepare(Memory(states, torch.tensor(lengths), {"summary": summary}))
+
+
+def tensors(state: dict[str, Any]) -> Iterator[torch.Tensor]:
+    for value in state.values():
+        if isinstance(value, dict):
+            yield from tensors(value)
+        else:
+            yield value

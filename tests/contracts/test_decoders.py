@@ -1,0 +1,129 @@
+"""What holds for every decoder that can step."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from seqloom.types import Padded, select
+from tests.building import BOS, VOCABULARY, cases, memory_for, source, tensors
+
+
+@pytest.fixture(params=cases("decoders"))
+def decoder(request):
+    return request.param()
+
+
+@pytest.fixture
+def memory(decoder):
+    return memory_for(decoder)
+
+
+def forced(lengths=(5, 2, 4)):
+    words = source(lengths, seed=3)
+    begin = torch.full((len(lengths), 1), BOS)
+    return Padded(torch.cat([begin, words.values], dim=1)[:, :-1], words.lengths)
+
+
+def stepped(decoder, memory, inputs, state=None):
+    """Scores by stepping, for rows that all run to the end."""
+    state = decoder.start_rows(memory, inputs.shape[0]) if state is None else state
+    scores = []
+    for token in inputs.unbind(1):
+        logits, state = decoder.step(token, state, memory)
+        scores.append(logits)
+    return torch.stack(scores, 1), state
+
+
+def test_teacher_forcing_is_stepping(decoder, memory):
+    inputs = forced((5, 5, 5))
+    output = decoder(memory, inputs)
+    scores, _ = stepped(decoder, memory, inputs.values)
+    assert output.scores.shape == (3, 5, VOCABULARY)
+    torch.testing.assert_close(output.scores, scores)
+
+
+def test_padding_of_the_inputs_changes_nothing_and_the_state_is_that_at_each_rows_end(decoder, memory):
+    inputs = forced((5, 2, 4))
+    output = decoder(memory, inputs)
+    token = torch.tensor([5, 6, 7])
+    after, _ = decoder.step(token, output.state, memory)
+    for row, length in enumerate(inputs.lengths):
+        ours = memory.select(torch.tensor([row]))
+        scores, state = stepped(decoder, ours, inputs.values[row : row + 1, :length])
+        torch.testing.assert_close(output.scores[row : row + 1, :length], scores)
+        torch.testing.assert_close(after[row : row + 1], decoder.step(token[row : row + 1], state, ours)[0])
+
+
+def test_padding_of_the_memory_changes_nothing(decoder):
+    inputs = forced((4, 4, 4))
+    wide = memory_for(decoder, (5, 3, 1))
+    scores = decoder(wide, inputs).scores
+    for row in range(3):
+        alone = wide.select(torch.tensor([row]))
+        if wide.states.shape[2]:
+            length = int(wide.lengths[row])
+            alone = decoder.prepare(replace(alone, states=alone.states[:, :length], extra={}))
+        torch.testing.assert_close(
+            decoder(alone, Padded(inputs.values[row : row + 1], inputs.lengths[:1])).scores[0], scores[row]
+        )
+
+
+def test_going_on_from_a_state_is_as_if_never_interrupted(decoder, memory):
+    inputs = forced((6, 6, 6))
+    whole = decoder(memory, inputs).scores
+    half = torch.full((3,), 3)
+    first = decoder(memory, Padded(inputs.values[:, :3], half))
+    second = decoder(memory, Padded(inputs.values[:, 3:], half), first.state)
+    torch.testing.assert_close(torch.cat([first.scores, second.scores], dim=1), whole)
+
+
+def test_permuting_rows_commutes_with_a_step(decoder):
+    memory = memory_for(decoder, (4,))
+    inputs = forced((3, 3, 3))
+    _, state = stepped(decoder, memory, inputs.values)
+    order, token = torch.tensor([2, 0, 1]), torch.tensor([4, 5, 6])
+    logits, after = decoder.step(token, state, memory)
+    permuted, permuted_after = decoder.step(token[order], select(state, order), memory)
+    torch.testing.assert_close(permuted, logits[order])
+    torch.testing.assert_close(permuted_after, select(after, order))
+
+
+def test_several_rows_a_source_are_as_if_the_memory_were_repeated(decoder, memory):
+    inputs = forced((4, 4, 4, 4, 4, 4))
+    torch.testing.assert_close(
+        decoder(memory, inputs).scores, decoder(memory.select(memory.owner(6)), inputs).scores
+    )
+
+
+def test_a_step_changes_nothing_it_was_given(decoder, memory):
+    _, state = stepped(decoder, memory, forced((2, 2, 2)).values)
+    before = [value.clone() for value in tensors(state)]
+    decoder.step(torch.tensor([4, 5, 6]), state, memory)
+    assert all(torch.equal(*pair) for pair in zip(before, tensors(state)))
+
+
+def test_the_past_decides_the_present_and_the_future_does_not(decoder, memory):
+    inputs = forced((5, 5, 5))
+    other = inputs.values.clone()
+    other[:, 3:] = 4 + (other[:, 3:] - 3) % (VOCABULARY - 4)
+    scores, changed = decoder(memory, inputs).scores, decoder(memory, Padded(other, inputs.lengths)).scores
+    torch.testing.assert_close(scores[:, :3], changed[:, :3])
+    assert (scores[:, 3] - changed[:, 3]).abs().max() > 1e-6
+
+
+def test_attention_is_given_on_request_and_sums_to_one(decoder, memory):
+    inputs = forced((4, 4, 4))
+    assert decoder(memory, inputs).attention == {}
+    output = decoder(memory, inputs, attention=True)
+    torch.testing.assert_close(output.scores, decoder(memory, inputs).scores)
+    for name, weights in output.attention.items():
+        rows, _, _, queries, keys = weights.shape
+        assert (rows, queries) == (3, 4)
+        assert keys == (memory.states.shape[1] if name == "source" else 4)
+        torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+
+
+def test_every_parameter_gets_a_gradient(decoder, memory):
+    decoder(memory, forced((5, 5, 5))).scores.pow(2).sum().backward()
+    assert [name for name, value in decoder.named_parameters() if value.grad is None or not value.grad.any()] == []

@@ -1,0 +1,93 @@
+"""Batching: every example once, within the budget, with little padding, and the same plan for the same question."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqloom.data.batching import in_order, plan
+
+
+def sentences(count):
+    """Lengths as translation corpora have them: log-normal, the two sides alike."""
+    generator = np.random.default_rng(0)
+    source = np.clip(np.exp(generator.normal(3.1, 0.6, count)), 1, 250)
+    target = np.clip(source * np.exp(generator.normal(0, 0.2, count)), 1, 250)
+    return np.stack([source, target], axis=1).astype(np.int32)
+
+
+def width(lengths):
+    return np.maximum(lengths[:, 0], lengths[:, 1] + 1)
+
+
+def batches_of(kind, lengths, tokens):
+    return plan(lengths, tokens, 1, 0) if kind == "plan" else in_order(lengths, tokens)
+
+
+def batches_list(of):
+    return [of[index].tolist() for index in range(len(of))]
+
+
+@pytest.mark.parametrize("kind", ["plan", "in_order"])
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=60), st.integers(1, 100))
+def test_every_example_comes_once_and_within_the_budget(kind, pairs, tokens):
+    lengths = np.array(pairs, dtype=np.int32).reshape(-1, 2)
+    batches = batches_list(batches_of(kind, lengths, tokens))
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * width(lengths[batch]).max() <= tokens
+
+
+def test_a_batch_takes_as_many_rows_as_fit():
+    lengths = np.full((100, 2), 9, dtype=np.int32)  # ten columns each
+    assert sorted(len(batch) for batch in batches_list(plan(lengths, 100, 0, 0))) == [10] * 10
+    assert sorted(len(batch) for batch in batches_list(plan(lengths, 99, 0, 0))) == [1] + [9] * 11
+
+
+def test_an_example_beyond_the_budget_stands_alone():
+    lengths = np.array([[3, 3], [500, 2], [3, 3]], dtype=np.int32)
+    assert sorted(map(sorted, batches_list(plan(lengths, 100, 0, 0)))) == [[0, 2], [1]]
+
+
+def test_the_plan_depends_on_seed_and_epoch_and_nothing_else():
+    lengths = sentences(2000)
+    first = batches_list(plan(lengths, 1000, 7, 3))
+    np.random.seed(5)  # noqa: NPY002  # a plan must not read it
+    assert batches_list(plan(lengths.copy(), 1000, 7, 3)) == first
+    assert batches_list(plan(lengths, 1000, 7, 4)) != first
+    assert batches_list(plan(lengths, 1000, 8, 3)) != first
+    groups = {frozenset(batch) for batch in first}
+    assert groups.isdisjoint({frozenset(batch) for batch in batches_list(plan(lengths, 1000, 7, 4))}) or len(
+        groups & {frozenset(batch) for batch in batches_list(plan(lengths, 1000, 7, 4))}
+    ) < len(groups)
+
+
+def test_long_and_short_batches_come_mixed():
+    lengths = sentences(20_000)
+    order = [width(lengths[batch]).max() for batch in batches_list(plan(lengths, 2000, 1, 0))]
+    assert abs(np.corrcoef(order, np.arange(len(order)))[0, 1]) < 0.2
+
+
+def test_validation_goes_from_short_to_long():
+    lengths = sentences(2000)
+    longest = [width(lengths[batch]).max() for batch in batches_list(in_order(lengths, 1000))]
+    assert longest == sorted(longest)
+
+
+@pytest.mark.parametrize("kind", ["plan", "in_order"])
+def test_less_than_a_tenth_of_a_batch_is_padding(kind):
+    lengths = sentences(50_000)
+    batches = batches_list(batches_of(kind, lengths, 4096))
+    real = lengths.sum() + len(lengths)
+    padded = sum(len(batch) * (lengths[batch, 0].max() + lengths[batch, 1].max() + 1) for batch in batches)
+    assert 1 - real / padded < 0.1
+
+
+def test_a_million_examples_are_planned_in_seconds():
+    lengths = sentences(1_000_000)
+    begin = time.process_time()
+    assert len(plan(lengths, 4096, 1, 0).rows) == 1_000_000
+    assert time.process_time() - begin < 5

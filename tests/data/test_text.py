@@ -1,0 +1,196 @@
+"""Text: exact round trips, symbols no text can spell, vocabularies that two fits agree on."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
+from seqloom.data.text import Text
+from seqloom.errors import SeqloomError
+
+LINES = [
+    "the quick brown fox jumps over the lazy dog",
+    "a text that says <eos> and <pad> and <unk> and <0x41>",
+    "  two  spaces, Überraschung, 日本語 ▁ and ▅\n",
+    "<eos><eos><eos> <bos> <eos>",
+] * 5
+UNITS = ["char", "word", "bpe", "unigram", "byte"]
+FITTED = {units: Text(units=units, size=400).fit(LINES) for units in UNITS}
+odd = st.text() | st.lists(
+    st.sampled_from([*SYMBOLS, "<0x41>", "▁", "▅", " ", "\x00", "\n", "\r", "\t", "the ", "é", "\u2028", "⁇", "<s>"])
+).map("".join)
+
+
+@pytest.mark.parametrize("units", ["bpe", "unigram", "byte"])
+@settings(max_examples=150, deadline=None)
+@given(text=odd)
+@example(text="<eos>")
+@example(text=" <eos> <pad>")
+@example(text="▁ ▁▁ a▁")
+def test_any_text_comes_back(units, text):
+    codec = FITTED[units]
+    ids = codec.encode(text)
+    assert codec.decode(ids) == text
+    assert ids.dtype == torch.int64
+    assert all(len(SYMBOLS) <= index < codec.vocabulary for index in ids.tolist())
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(odd.filter(bool), min_size=1, max_size=4))
+def test_characters_come_back_where_they_were_fitted(texts):
+    codec = Text(units="char").fit(texts)
+    assert [codec.decode(ids) for ids in codec.encode_many(texts)] == texts
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(odd.filter(str.strip), min_size=1, max_size=4))
+def test_words_come_back_up_to_white_space(texts):
+    codec = Text(units="word").fit(texts)
+    assert [codec.decode(codec.encode(text)) for text in texts] == [" ".join(text.split()) for text in texts]
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts=st.lists(odd.filter(str.strip), min_size=1, max_size=3), size=st.integers(1, 1000))
+def test_unigram_pieces_are_learned_from_any_corpus_however_small(texts, size):
+    codec = Text(units="unigram", size=size).fit([*texts, "a"])
+    assert codec.vocabulary <= max(size, 264) + 4
+    assert [codec.decode(codec.encode(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_many_are_encoded_as_one_by_one(units):
+    many = FITTED[units].encode_many(LINES)
+    assert all(array.dtype == np.int32 for array in many)
+    assert [array.tolist() for array in many] == [FITTED[units].encode(line).tolist() for line in LINES]
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_decoding_drops_padding_and_stops_at_the_end(units):
+    codec = FITTED[units]
+    ids = codec.encode("the lazy dog").tolist()
+    assert codec.decode([BOS, *ids, EOS, *ids, PAD]) == "the lazy dog"
+    assert codec.decode(torch.tensor([PAD, *ids, PAD])) == "the lazy dog"
+    assert codec.decode([]) == ""
+
+
+def test_the_unknown_is_shown():
+    assert FITTED["char"].decode(FITTED["char"].encode("foΩx")) == "fo⁇x"
+    assert FITTED["word"].decode(FITTED["word"].encode("the Ω fox")) == "the ⁇ fox"
+    assert FITTED["word"].encode("Ω").tolist() == [UNK]
+    assert FITTED["bpe"].decode([UNK]) == "⁇"
+
+
+def test_bytes_that_are_no_character_are_replaced_not_refused():
+    codec = Text(units="byte")
+    assert codec.decode([0xC3 + 4, ord("a") + 4]) == "\ufffda"
+    assert codec.pieces([0xC3 + 4, ord(" ") + 4, EOS]) == ["<C3>", "␣", "<eos>"]
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_there_is_one_readable_piece_for_each_id(units):
+    codec = FITTED[units]
+    ids = codec.encode("the lazy dog")
+    shown = codec.pieces(ids)
+    assert len(shown) == len(ids)
+    joined = "".join(shown)
+    assert joined == ("thelazydog" if units == "word" else "the␣lazy␣dog")
+
+
+def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet():
+    codec = Text(units="word", size=3).fit(["d c b a", "d d a"])
+    assert codec.pieces([4, 5, 6]) == ["d", "a", "b"]
+    assert codec.vocabulary == 3 + len(SYMBOLS)
+
+
+def test_byte_pairs_fill_the_size_and_shorten_the_text():
+    codec = Text(units="bpe", size=280).fit(["low lower lowest newer wider " + "xyz" * 10] * 10)
+    assert codec.vocabulary == 280 + len(SYMBOLS)
+    assert len(codec.encode("low lower")) < len(Text(units="byte").encode("low lower"))
+
+
+def test_lower_case_is_applied_when_asked():
+    assert Text(lowercase=True, units="char").fit(["abc"]).decode([4]) == "a"
+    codec = Text(lowercase=True).fit(["The Dog"])
+    assert codec.decode(codec.encode("THE DOG")) == "the dog"
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_a_second_fit_learns_the_same(units):
+    assert Text(units=units, size=400).fit(iter(LINES)).fingerprint() == FITTED[units].fingerprint()
+
+
+def test_another_process_learns_the_same():
+    program = (
+        "import json, sys; from seqloom.data.text import Text; lines = json.loads(sys.argv[1]); "
+        "print(*(Text(units=units, size=400).fit(lines).fingerprint() for units in sys.argv[2:]))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(LINES), *UNITS], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.split() == [FITTED[units].fingerprint() for units in UNITS]
+
+
+def test_fingerprints_tell_vocabularies_apart():
+    prints = [codec.fingerprint() for codec in FITTED.values()]
+    prints.append(Text(units="bpe", size=400).fit(LINES[:1]).fingerprint())
+    prints.append(Text(units="bpe", size=400, lowercase=True).fit(LINES).fingerprint())
+    assert len(set(prints)) == len(prints)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_a_saved_vocabulary_loads_as_it_was(tmp_path, units):
+    FITTED[units].save(tmp_path, "source")
+    suffix = "sentencepiece.model" if units == "unigram" else "tokenizer.json"
+    assert [path.name for path in tmp_path.iterdir()] == [f"source.{suffix}"]
+    again = Text(units=units, size=400).load(tmp_path, "source")
+    assert again.fingerprint() == FITTED[units].fingerprint()
+    assert again.decode(again.encode(LINES[1])) == LINES[1]
+    assert again.encode(LINES[3]).tolist() == FITTED[units].encode(LINES[3]).tolist()
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_missing_broken_and_foreign_vocabularies_are_refused(tmp_path, units):
+    with pytest.raises(SeqloomError, match="cannot be read"):
+        Text(units=units).load(tmp_path, "source")
+    suffix = "sentencepiece.model" if units == "unigram" else "tokenizer.json"
+    for content in (b"", b"{}", b'{"version": "1.0"}', b"\x00\xff" * 50):
+        (tmp_path / f"source.{suffix}").write_bytes(content)
+        with pytest.raises(SeqloomError, match="no vocabulary of units"):
+            Text(units=units).load(tmp_path, "source")
+    if units != "unigram":
+        FITTED["bpe" if units != "bpe" else "char"].save(tmp_path, "source")
+        with pytest.raises(SeqloomError, match="other units"):
+            Text(units=units).load(tmp_path, "source")
+
+
+def test_mistakes_are_told_in_a_line(tmp_path):
+    for mistake in (
+        lambda: Text(units="bpee"),
+        lambda: Text(size=0),
+        lambda: Text().encode("not fitted"),
+        lambda: Text().save(tmp_path, "source"),
+        lambda: Text().fit([]),
+        lambda: Text().fit(["", ""]),
+        lambda: FITTED["bpe"].encode("\ud800"),
+        lambda: FITTED["bpe"].encode(3),
+        lambda: FITTED["bpe"].save(tmp_path / "nowhere", "source"),
+    ):
+        with pytest.raises(SeqloomError) as caught:
+            mistake()
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("units", ["char", "word", "bpe", "unigram"])
+def test_an_error_of_the_reader_reaches_the_caller(units):
+    def lines():
+        yield "a b"
+        raise SeqloomError("line 2 is bad")
+
+    with pytest.raises(SeqloomError, match="line 2 is bad"):
+        Text(units=units).fit(lines())

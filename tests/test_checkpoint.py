@@ -1,0 +1,303 @@
+"""Run folders: whole or not there, safe to open, and every misfit said in one line."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from seqloom import checkpoint
+from seqloom.checkpoint import Run, average, load_weights, save_weights
+from seqloom.errors import SeqloomError
+from seqloom.train.optimiser import NamedOptimiser
+from seqloom.train.settings import Settings
+from seqloom.train.weights import weights_of
+
+
+class Tied(nn.Module):
+    def __init__(self, symbols: int = 10, size: int = 4):
+        super().__init__()
+        self.embedding = nn.Embedding(symbols, size)
+        self.output = nn.Linear(size, symbols)
+        self.output.weight = self.embedding.weight
+        self.register_buffer("count", torch.tensor(3))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.output(torch.tanh(self.embedding(tokens)))
+
+
+def new_run(path: Path) -> Run:
+    return Run.create(path / "run", {"seed": 3, "train": {"tokens": 128}})
+
+
+def save(run: Run, step: int, value: float = 1.0) -> None:
+    run.save(step, model={"a": torch.full((3,), value)}, optimiser={"a/exp_avg": torch.zeros(3)}, trainer={"step": step})
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_run_holds_its_recipe_and_format(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    assert Run.open(run.path).recipe() == {"seed": 3, "train": {"tokens": 128}}
+    assert json.loads((run.path / "format.json").read_text())["format"] == 1
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_folder_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    run = new_run(tmp_path)  # an empty one is fine
+    with pytest.raises(SeqloomError, match="--resume, or choose another --out"):
+        new_run(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(SeqloomError, match="already exists"):
+        Run.create(tmp_path / "file", {})
+    assert run.recipe()["seed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "is not a run folder"),
+        ('{"format": 2, "seqloom": "9.0"}', "run format 2, .* reads up to 1: upgrade seqloom"),
+        ('{"format": "x"}', "must be a whole number"),
+        ("{", "cannot be read"),
+        ("[]", "must hold a JSON object"),
+    ],
+)
+def test_what_is_not_a_run_of_ours_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "format.json").write_text(content)
+    with pytest.raises(SeqloomError, match=message) as caught:
+        Run.open(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match="no such folder"):
+        Run.open(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
+def test_optimiser_state_survives_the_file_bit_for_bit(tmp_path: Path, optimiser: Any) -> None:
+    run, settings = new_run(tmp_path), Settings(optimiser=optimiser, weight_decay=0.1)
+    torch.manual_seed(1)
+    model = Tied()
+    tokens = torch.randint(10, (6, 5))
+
+    def train(model: Tied, updater: NamedOptimiser, steps: int) -> None:
+        for _ in range(steps):
+            updater.forget_gradients()
+            nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
+            updater.step(0.01)
+
+    first = NamedOptimiser(model, settings)
+    train(model, first, 3)
+    tensors, scalars = first.state()
+    run.save(3, model=weights_of(model), optimiser=tensors, trainer={"scalars": scalars})
+
+    other = Tied()
+    second = NamedOptimiser(other, settings)
+    stored = run.checkpoint(3)
+    load_weights(other, stored.path / "model.safetensors")
+    second.load(stored.optimiser(), stored.trainer()["scalars"], "here")
+    again, _ = second.state()
+    assert tensors
+    assert tensors.keys() == again.keys()
+    assert all(torch.equal(tensors[key], again[key]) and tensors[key].dtype == again[key].dtype for key in tensors)
+    train(model, first, 3)
+    train(other, second, 3)
+    assert all(torch.equal(value, weights_of(other)[name]) for name, value in weights_of(model).items())
+
+
+def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
+    model, other = Tied(), Tied()
+    save_weights(weights_of(model), tmp_path / "w.safetensors")
+    assert list(checkpoint.weights.read(tmp_path / "w.safetensors")) == ["count", "embedding.weight", "output.bias"]
+    load_weights(other, tmp_path / "w.safetensors")
+    assert torch.equal(other.output.weight, model.embedding.weight)
+    assert other.output.weight is other.embedding.weight
+    # a file that has the other of the two names serves as well
+    stored = weights_of(model)
+    stored["output.weight"] = stored.pop("embedding.weight")
+    save_weights(stored, tmp_path / "v.safetensors")
+    third = Tied()
+    load_weights(third, tmp_path / "v.safetensors")
+    assert torch.equal(third.embedding.weight, model.embedding.weight)
+
+
+def test_weights_that_do_not_fit_are_refused_in_one_line_and_change_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "w.safetensors"
+    whole = weights_of(Tied())
+
+    def refusal(model: nn.Module) -> str:
+        before = {name: value.clone() for name, value in weights_of(model).items()}
+        with pytest.raises(SeqloomError) as caught:
+            load_weights(model, file)
+        assert all(torch.equal(value, before[name]) for name, value in weights_of(model).items())
+        assert "\n" not in str(caught.value)
+        assert str(file) in str(caught.value)
+        return str(caught.value)
+
+    save_weights(whole, file)
+    assert "the vocabulary has 12 symbols, the weights 10" in refusal(Tied(symbols=12))
+    assert '"embedding.weight" has shape (10, 4), the model expects (10, 6)' in refusal(Tied(size=6))
+    assert 'lacks tensor "weight" and 1 more' in refusal(nn.Linear(2, 2))
+    save_weights({**whole, "strange": torch.zeros(1)}, file)
+    assert 'has the unknown tensor "strange"' in refusal(Tied())
+    save_weights(whole, file)
+    content = file.read_bytes()
+    for cut in (0, 5, 40, len(content) - 1):
+        file.write_bytes(content[:cut])
+        assert "not a complete safetensors file" in refusal(Tied())
+    file.unlink()
+    assert "no such weights file" in refusal(Tied())
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "optimiser.safetensors", "trainer.json"])
+def test_a_full_disk_leaves_the_previous_checkpoint_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    run = new_run(tmp_path)
+    save(run, 10)
+    write = checkpoint.write
+
+    def half(path: Path, content: bytes) -> None:
+        if path.name == file:
+            path.write_bytes(content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    monkeypatch.setattr(checkpoint, "write", half)
+    with pytest.raises(SeqloomError, match=r"No space left.*the checkpoint of step 10 is untouched") as caught:
+        save(run, 20)
+    assert "\n" not in str(caught.value)
+    assert names(run.path / "checkpoints") == ["step-00000010"]
+    newest = Run.open(run.path, writing=True).newest()
+    assert newest is not None
+    assert newest.model()["a"].tolist() == [1, 1, 1]
+
+
+def test_a_full_disk_leaves_the_published_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run(tmp_path)
+    run.publish({"a": torch.ones(3)})
+    before = names(run.path)
+
+    def full(path: Path, content: bytes) -> None:
+        path.write_bytes(content[:9])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkpoint, "write", full)
+    with pytest.raises(SeqloomError, match="No space left"):
+        run.publish({"a": torch.zeros(3)})
+    assert names(run.path) == before
+    assert checkpoint.weights.read(run.weights)["a"].tolist() == [1, 1, 1]
+
+
+def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Save step 20 over step 20 and stop dead before each file operation in turn."""
+
+    class Crash(BaseException):
+        pass
+
+    run = new_run(tmp_path)
+    save(run, 10)
+    save(run, 20)
+    for calls in range(40):
+        left = calls
+
+        def counted(function: Any) -> Any:
+            def call(*given: Any, **named: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise Crash
+                return function(*given, **named)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("rename", "replace", "fsync"):
+                patch.setattr(checkpoint.os, name, counted(getattr(os, name)))
+            # a dead process clears nothing up
+            patch.setattr(checkpoint, "remove", lambda path: None if left < 0 else counted(remove)(path))
+            try:
+                save(run, 20, value=2.0)
+                finished = True
+            except Crash:
+                finished = False
+        reopened = Run.open(run.path, writing=True)
+        assert names(run.path / "checkpoints") == ["step-00000010", "step-00000020"]
+        newest = reopened.newest()
+        assert newest is not None
+        assert newest.model()["a"].tolist() in ([1, 1, 1], [2, 2, 2])
+        assert newest.trainer() == {"step": 20}
+        if finished:
+            assert calls > 5
+            assert newest.model()["a"].tolist() == [2, 2, 2]
+            return
+        if newest.model()["a"].tolist() == [2, 2, 2]:
+            save(run, 20)  # as before, for the next crash
+    pytest.fail("the save never came to its end")
+
+
+remove = checkpoint.remove
+
+
+def test_leftovers_of_a_crash_are_cleared_when_opened_for_writing_only(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    (run.path / "checkpoints" / ".step-00000030.partial").mkdir()
+    (run.path / ".model.safetensors.partial").write_bytes(b"half")
+    assert Run.open(run.path).newest() is None
+    assert (run.path / ".model.safetensors.partial").exists()
+    Run.open(run.path, writing=True)
+    assert names(run.path) == ["checkpoints", "config.toml", "format.json"]
+    assert names(run.path / "checkpoints") == []
+
+
+def test_pruning_keeps_the_newest_and_the_named(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    for step in (1, 2, 3, 4):
+        save(run, step)
+    run.prune([2])
+    assert [found.step for found in run.checkpoints()] == [2, 4]
+
+
+def test_metrics_are_cut_back_to_what_a_checkpoint_knew(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    run.log({"step": 1, "loss": 2.5})
+    size = run.metrics_size()
+    run.log({"step": 2, "loss": float("nan")})
+    assert json.loads(run.metrics.read_text().splitlines()[1]) == {"step": 2, "loss": None}
+    run.truncate_metrics(size)
+    assert run.metrics.read_text() == '{"step": 1, "loss": 2.5}\n'
+    run.truncate_metrics(size + 100)
+    assert run.metrics_size() == size
+
+
+def test_a_changed_environment_is_said(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    assert run.note_environment(device="cpu") == []
+    assert run.note_environment(device="cpu") == []
+    (remark,) = run.note_environment(device="cuda")
+    assert remark.startswith("device was cpu and is now cuda")
+
+
+def test_the_average_of_checkpoints_is_their_mean_and_counters_are_left_alone(tmp_path: Path) -> None:
+    for name, value, count in (("a", 1.0, 5), ("b", 2.0, 6), ("c", 6.0, 7)):
+        save_weights({"w": torch.full((2,), value), "n": torch.tensor(count)}, tmp_path / f"{name}.safetensors")
+    mean = average([tmp_path / f"{name}.safetensors" for name in "abc"])
+    assert mean["w"].tolist() == [3.0, 3.0]
+    assert mean["n"].item() == 5
+    save_weights({"w": torch.zeros(3)}, tmp_path / "d.safetensors")
+    with pytest.raises(SeqloomError, match="not checkpoints of one model"):
+        average([tmp_path / "a.safetensors", tmp_path / "d.safetensors"])
+    with pytest.raises(SeqloomError, match="nothing to average"):
+        average([])
