@@ -76,24 +76,33 @@ class Run:
         self.path = Path(path)
 
     @classmethod
-    def create(cls, path: Path | str, recipe: dict[str, Any]) -> Run:
-        """A new run folder, which appears complete with its recipe."""
+    def create(
+        cls, path: Path | str, recipe: dict[str, Any], furnish: Callable[[Path], None] = lambda folder: None
+    ) -> Run:
+        """A new run folder, which appears complete with its recipe and whatever `furnish` writes into it."""
         from seqloom import config
 
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise SeqloomError(f"{path} already exists: continue it with --resume, or choose another --out")
+        cls.refuse_existing(path)
         partial = path.with_name(f".{path.name}.partial")
         with saving(path):
             remove(partial)
             (partial / "checkpoints").mkdir(parents=True)
             config.write(recipe, partial / "config.toml")
+            furnish(partial)
             write(partial / "format.json", to_json({"format": FORMAT, "seqloom": seqloom.__version__}))
             sync(partial / "config.toml")
             sync(partial)
             os.rename(partial, path)  # over an empty folder too
             sync(path.parent)
         return cls(path)
+
+    @staticmethod
+    def refuse_existing(path: Path | str) -> None:
+        """A run is never written over."""
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise SeqloomError(f"{path} already exists: continue it with --resume, or choose another --out")
 
     @classmethod
     def open(cls, path: Path | str, writing: bool = False) -> Run:

@@ -35,7 +35,9 @@ def new_run(path: Path) -> Run:
 
 
 def save(run: Run, step: int, value: float = 1.0) -> None:
-    run.save(step, model={"a": torch.full((3,), value)}, optimiser={"a/exp_avg": torch.zeros(3)}, trainer={"step": step})
+    run.save(
+        step, model={"a": torch.full((3,), value)}, optimiser={"a/exp_avg": torch.zeros(3)}, trainer={"step": step}
+    )
 
 
 def names(folder: Path) -> list[str]:
@@ -199,35 +201,37 @@ def test_a_full_disk_leaves_the_published_weights(tmp_path: Path, monkeypatch: p
     assert checkpoint.weights.read(run.weights)["a"].tolist() == [1, 1, 1]
 
 
+class Crash(BaseException):
+    """The process is dead: nothing it would still do is done."""
+
+
+class Countdown:
+    def __init__(self, calls: int):
+        self.calls = calls
+
+    def before(self, function: Any) -> Any:
+        def call(*given: Any) -> Any:
+            self.calls -= 1
+            if self.calls < 0:
+                raise Crash
+            return function(*given)
+
+        return call
+
+
 def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_whole_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Save step 20 over step 20 and stop dead before each file operation in turn."""
-
-    class Crash(BaseException):
-        pass
-
     run = new_run(tmp_path)
     save(run, 10)
     save(run, 20)
     for calls in range(40):
-        left = calls
-
-        def counted(function: Any) -> Any:
-            def call(*given: Any, **named: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left < 0:
-                    raise Crash
-                return function(*given, **named)
-
-            return call
-
+        left = Countdown(calls)
         with monkeypatch.context() as patch:
             for name in ("rename", "replace", "fsync"):
-                patch.setattr(checkpoint.os, name, counted(getattr(os, name)))
-            # a dead process clears nothing up
-            patch.setattr(checkpoint, "remove", lambda path: None if left < 0 else counted(remove)(path))
+                patch.setattr(checkpoint.os, name, left.before(getattr(os, name)))
+            patch.setattr(checkpoint, "remove", left.before(checkpoint.remove))
             try:
                 save(run, 20, value=2.0)
                 finished = True
@@ -246,9 +250,6 @@ def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_whole_checkpoint(
         if newest.model()["a"].tolist() == [2, 2, 2]:
             save(run, 20)  # as before, for the next crash
     pytest.fail("the save never came to its end")
-
-
-remove = checkpoint.remove
 
 
 def test_leftovers_of_a_crash_are_cleared_when_opened_for_writing_only(tmp_path: Path) -> None:

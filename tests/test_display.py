@@ -7,6 +7,8 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from queue import Queue
+from threading import Thread
 from typing import TextIO
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from seqloom.train import display as module
 from seqloom.train.display import Display, clock
 
+MARK = "\x00"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
@@ -40,17 +43,23 @@ class Terminal:
     def __init__(self) -> None:
         self.leader, follower = pty.openpty()
         self.stream: TextIO = os.fdopen(follower, "w")
+        self.received: Queue[bytes] = Queue()
+        Thread(target=self.receive, daemon=True).start()  # a terminal nobody reads blocks its writer after 4 kB
 
-    def shown(self) -> str:
-        self.stream.flush()
-        os.set_blocking(self.leader, False)
-        parts = []
+    def receive(self) -> None:
         try:
             while part := os.read(self.leader, 65536):
-                parts.append(part)
-        except BlockingIOError:
-            pass
-        return b"".join(parts).decode()
+                self.received.put(part)
+        except OSError:  # how Linux reports that the other end was closed
+            os.close(self.leader)
+
+    def shown(self) -> str:
+        """What was written since the last call."""
+        print(end=MARK, file=self.stream, flush=True)
+        text = b""
+        while not text.endswith(MARK.encode()):
+            text += self.received.get(timeout=5)
+        return text.decode().removesuffix(MARK)
 
 
 @pytest.fixture
@@ -61,7 +70,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     made = Terminal()
     yield made
     made.stream.close()
-    os.close(made.leader)
 
 
 def train(display: Display, steps: int = 3, hand: Clock | None = None, pause: float = 1.0) -> None:
@@ -174,11 +182,15 @@ def test_an_update_between_two_pictures_costs_next_to_nothing(terminal: Terminal
 
 
 def test_an_interrupt_gives_the_terminal_back(terminal: Terminal) -> None:
+    def interrupted() -> None:
+        with Display(stream=terminal.stream) as display:
+            display.begin(10, 5, "title")
+            assert HIDE_CURSOR in terminal.shown()
+            raise KeyboardInterrupt
+
     before = sys.stdout, sys.stderr
-    with pytest.raises(KeyboardInterrupt), Display(stream=terminal.stream) as display:
-        display.begin(10, 5, "title")
-        assert HIDE_CURSOR in terminal.shown()
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert SHOW_CURSOR in terminal.shown()
     assert (sys.stdout, sys.stderr) == before
 

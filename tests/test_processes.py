@@ -15,58 +15,55 @@ from seqloom.train.display import Display
 from tests.test_trainer import Breaking, metrics, state, tiny_run, trainer
 
 ROOT = Path(__file__).parent.parent
+TOKENS = 90
 
 
 def train(path: Path, steps: int, fault: bool = False) -> None:
-    """Seven micro-batches an epoch, four an update: the last update of an epoch has three, for two processes."""
+    """Four micro-batches an update, and an odd number an epoch: one process has nothing in the last update."""
+    processes.begin(torch.device("cpu"))
+    with processes.lead_first():
+        tiny_run(path)
     fitting = trainer(
-        path, tokens=80, accumulate=4, steps=steps, validate_every=5, log_every=1, keep=1, optimiser="sgd",
+        path, tokens=TOKENS, accumulate=4, steps=steps, validate_every=5, log_every=1, keep=1, optimiser="sgd",
         learning_rate=0.5, model=Breaking(range(1, 10_000)) if fault and processes.rank() == 1 else None,
     )  # fmt: skip
     assert len(fitting.plan_of_epoch()) % 4 in (1, 3)
     fitting.fit()
-    processes.end()
-
-
-def torchrun(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", "tests.test_processes", str(path), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten steps by two processes, resumed in the middle."""
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """What two processes wrote and said; see the end of this file. One start for all tests: it takes the longest."""
     path = tmp_path_factory.mktemp("two")
-    for steps in ("5", "10"):
-        done = torchrun(path, steps)
-        assert done.returncode == 0, done.stderr
-    return path
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "tests.test_processes", str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return path, done.stdout
 
 
-def test_two_processes_end_with_the_losses_and_weights_of_one(two: Path, tmp_path: Path) -> None:
+def test_two_processes_end_with_the_losses_and_weights_of_one(two: tuple[Path, str], tmp_path: Path) -> None:
+    path = two[0] / "run"
     torch.set_num_threads(1)
     train(tmp_path, 10)
-    ours, theirs = metrics(tiny_run(tmp_path)), metrics(tiny_run(two))
+    ours, theirs = metrics(tiny_run(tmp_path)), metrics(tiny_run(path))
     assert [line["kind"] for line in ours] == [line["kind"] for line in theirs]
     for one, other in zip(ours, theirs, strict=True):
         numbers = {name: value for name, value in one.items() if name != "kind"}
         assert numbers == pytest.approx({name: other[name] for name in numbers}, rel=1e-5)
-    one_state, two_state = tiny_run(tmp_path).newest(), tiny_run(two).newest()
+    one_state, two_state = tiny_run(tmp_path).newest(), tiny_run(path).newest()
     assert one_state is not None
     assert two_state is not None
     initial = weights.weights_of(trainer(tmp_path / "fresh", steps=1).model)
     for name, value in one_state.model().items():
         assert torch.allclose(value, two_state.model()[name], rtol=1e-5, atol=1e-6)
         assert not torch.allclose(value, initial[name], rtol=1e-2)  # training has moved it far more than that
-    assert state(tiny_run(two))["step"] == 10
+    assert state(tiny_run(path))["step"] == 10
 
 
-def test_a_fault_in_one_process_stops_all_of_them_with_its_name(tmp_path: Path) -> None:
-    done = torchrun(tmp_path, "20", "fault")
-    assert done.returncode != 0
-    assert done.stdout.count('5 updates in a row were not finite, last the output of "model.hidden"') == 2
+def test_a_fault_in_one_process_stops_all_of_them_with_its_name(two: tuple[Path, str]) -> None:
+    assert two[1].count('5 updates in a row were not finite, last the output of "model.hidden"') == 2
 
 
 def test_micro_batches_that_cannot_be_shared_are_refused_with_the_number_to_set(
@@ -80,8 +77,11 @@ def test_micro_batches_that_cannot_be_shared_are_refused_with_the_number_to_set(
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    folder = Path(sys.argv[1])
+    train(folder / "run", 5)
+    train(folder / "run", 10)  # resumed
     try:
-        train(Path(sys.argv[1]), int(sys.argv[2]), fault="fault" in sys.argv)
+        train(folder / "fault", 20, fault=True)
     except SeqloomError as problem:
         print(problem, flush=True)
-        sys.exit(2)
+    processes.end()

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from seqloom.attention.additive import Additive
 from seqloom.checkpoint import Run
 from seqloom.contracts import Objective
+from seqloom.decoders import recurrent as recurrent_decoder
+from seqloom.encoders import recurrent as recurrent_encoder
 from seqloom.errors import SeqloomError
-from seqloom.train import schedule, weights
+from seqloom.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.train import processes, schedule, weights
 from seqloom.train.display import Display
 from seqloom.train.settings import Settings
 from seqloom.train.trainer import Summary, Trainer
@@ -85,10 +91,10 @@ class Likelihood(Objective):
 def tiny_run(path: Path) -> Run:
     """A run folder without a recipe: the trainer needs none."""
     if (path / "format.json").exists():
-        return Run.open(path, writing=True)
+        return Run.open(path, writing=processes.is_lead())
     path.mkdir(parents=True, exist_ok=True)
     (path / "format.json").write_text('{"format": 1, "seqloom": "0"}')
-    return Run.open(path, writing=True)
+    return Run.open(path, writing=processes.is_lead())
 
 
 def trainer(path: Path, **changes: Any) -> Trainer:
@@ -205,7 +211,7 @@ def test_outside_the_main_thread_no_handler_is_set(tmp_path: Path) -> None:
 
 def test_killed_at_any_moment_and_resumed_it_ends_as_an_unbroken_training(tmp_path: Path) -> None:
     changes = {"steps": 32, "checkpoint_every": 2, "keep": 2, "ema": 0.9}
-    trainer(tmp_path / "unbroken", **changes).fit()
+    seconds = trainer(tmp_path / "unbroken", **changes).fit().seconds
     chance, kills = random.Random(5), 0
     for _ in range(60):
         child = os.fork()
@@ -216,14 +222,14 @@ def test_killed_at_any_moment_and_resumed_it_ends_as_an_unbroken_training(tmp_pa
             finally:
                 os._exit(1)
         if kills < 5:
-            time.sleep(chance.uniform(0.0, 0.2))
+            time.sleep(chance.uniform(0.0, seconds / 4))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
         if not os.WIFSIGNALED(status):
             break
         kills += 1
-    assert kills >= 3
+    assert kills >= 2
     unbroken, broken = tiny_run(tmp_path / "unbroken"), tiny_run(tmp_path / "broken")
     assert state(unbroken) == state(broken)
     assert metrics(unbroken) == metrics(broken)
@@ -251,7 +257,12 @@ def test_training_without_gain_ends_by_patience_and_the_best_weights_are_kept(tm
     values = iter([1.0, 3.0, 2.0, 2.5, 9.0])
     own = Tiny()
     summary = trainer(
-        tmp_path, model=own, steps=100, patience=2, select_by="accuracy", evaluate=lambda model: ({"accuracy": next(values)}, [])
+        tmp_path,
+        model=own,
+        steps=100,
+        patience=2,
+        select_by="accuracy",
+        evaluate=lambda model: ({"accuracy": next(values)}, []),
     ).fit()
     assert (summary.stopped, summary.steps, summary.best["accuracy"]) == ("patience", 32, 3.0)
     best = tiny_run(tmp_path).checkpoint(16).model()
@@ -273,7 +284,11 @@ def test_the_average_is_kept_only_if_it_is_better(tmp_path: Path) -> None:
         values = iter([1.0, 2.0, 3.0, 4.0 if better else 0.0])
         path = tmp_path / str(better)
         trainer(
-            path, steps=24, average=3, select_by="accuracy", evaluate=lambda model, values=values: ({"accuracy": next(values)}, [])
+            path,
+            steps=24,
+            average=3,
+            select_by="accuracy",
+            evaluate=lambda model, values=values: ({"accuracy": next(values)}, []),
         ).fit()
         run = tiny_run(path)
         checkpoints = [checkpoint.path for checkpoint in run.checkpoints()]
@@ -322,7 +337,9 @@ def test_a_loss_that_is_not_finite_is_skipped_and_the_first_module_named(tmp_pat
 
 
 def test_five_faults_in_a_row_end_training_with_advice(tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match=r'step 7: 5 updates in a row .*"model.hidden".*learning_rate.*rows \d+') as caught:
+    with pytest.raises(
+        SeqloomError, match=r'step 7: 5 updates in a row .*"model.hidden".*learning_rate.*rows \d+'
+    ) as caught:
         trainer(tmp_path, steps=50, model=Breaking(range(3, 100))).fit()
     assert "\n" not in str(caught.value)
 
@@ -343,7 +360,8 @@ def test_a_gradient_that_is_not_finite_is_named_by_its_parameter(tmp_path: Path)
 
 def test_bf16_trains_close_to_fp32_and_keeps_fp32_weights(tmp_path: Path) -> None:
     losses = [
-        trainer(tmp_path / name, steps=16, precision=name, model=Tiny(0.0)).fit().best["loss"] for name in ("fp32", "bf16")
+        trainer(tmp_path / name, steps=16, precision=name, model=Tiny(0.0)).fit().best["loss"]
+        for name in ("fp32", "bf16")
     ]
     assert losses[0] != losses[1]
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
@@ -374,7 +392,14 @@ def test_training_learns(tmp_path: Path) -> None:
     for target in corpus.targets:
         target[:] = torch.arange(len(target)) + 4  # each symbol follows from the one before, but for the end
     fitting = trainer(
-        tmp_path, train=corpus, valid=corpus, steps=200, schedule="constant", learning_rate=0.05, model=Tiny(0.0), validate_every=200
+        tmp_path,
+        train=corpus,
+        valid=corpus,
+        steps=200,
+        schedule="constant",
+        learning_rate=0.05,
+        model=Tiny(0.0),
+        validate_every=200,
     )
     loss = fitting.fit().best["loss"]
     pairs = Counter(pair for target in corpus.targets for pair in pairwise([2, *target.tolist(), 3]))
@@ -433,3 +458,31 @@ def test_tensorboard_curves_are_written_when_asked(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     trainer(tmp_path, steps=4, tensorboard=True).fit()
     assert list((tmp_path / "tensorboard").glob("events*"))
+
+
+def real_model() -> Model:
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"embedding_size": 8, "size": 8, "dropout": 0.2}
+    encoder = recurrent_encoder.Recurrent(vocabulary=SYMBOLS, bidirectional=True, **sizes)
+    decoder = recurrent_decoder.Recurrent(
+        vocabulary=SYMBOLS, memory_size=16, bos=2, eos=3, attention=Additive, tied=True, **sizes
+    )
+    return Model(encoder, decoder, share_embeddings=True)
+
+
+def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path: Path) -> None:
+    def fit(name: str, steps: int) -> None:
+        fitting = trainer(tmp_path / name, steps=steps, model=real_model(), objective=CrossEntropy(label_smoothing=0.1))
+        fitting.collate = lambda corpus, rows: replace(
+            collate(corpus, rows), source=Padded.stack([corpus[int(row)][1] for row in rows])
+        )
+        fitting.fit()
+
+    fit("unbroken", 16)
+    fit("broken", 8)
+    fit("broken", 16)
+    unbroken, broken = tiny_run(tmp_path / "unbroken"), tiny_run(tmp_path / "broken")
+    assert state(unbroken) == state(broken)
+    assert metrics(unbroken) == metrics(broken)
+    valid = next(line for line in metrics(broken) if line["kind"] == "valid")
+    assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]))  # no smoothing in a validation

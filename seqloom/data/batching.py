@@ -38,8 +38,9 @@ def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
     rows = generator.permutation(len(width))
     pool = max(int(POOL_BATCHES * tokens / max(width.mean(), 1)), 1) if len(width) else 1
     pools = np.arange(len(rows)) // pool
-    # Least important key first; what is equal in all keys stays in shuffled order.
-    rows = rows[np.lexsort((lengths[rows, 1], lengths[rows, 0], width[rows], pools))]
+    # Rows of one width stay in shuffled order: to sort them further saves some padding, but a small corpus would
+    # then have the same batches in every epoch.
+    rows = rows[np.lexsort((width[rows], pools))]
     offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1)
     return Plan(rows, generator.permutation(offsets))
 

@@ -55,9 +55,11 @@ class Report:
 
     def lines(self) -> list[str]:
         """Short plain sentences."""
-        lines = [f"Read {self.read:,} examples: {self.train:,} to train on, {self.valid:,} to validate with."]
-        if self.held_out:
-            lines[0] = f"Read {self.read:,} examples: {self.train:,} to train on, {self.valid:,} held out by source."
+        origin = "held out of them" if self.held_out else "given"
+        lines = [
+            f"Read {self.read:,} examples.",
+            f"{self.train:,} to train on; {self.valid:,} to validate with, {origin}.",
+        ]
         for title, tally in (("training", self.tally), ("validation", self.valid_tally)):
             if tally and tally.skipped:
                 reasons = ", ".join(
@@ -66,11 +68,11 @@ class Report:
                 )
                 lines.append(f"Skipped {tally.skipped:,} {title} lines: {reasons}.")
         if self.duplicates:
-            lines.append(f"{self.duplicates:,} pairs are duplicates.")
+            lines.append(f"Duplicate pairs: {self.duplicates:,}.")
         if self.ambiguous:
-            lines.append(f"{self.ambiguous:,} sources have several targets.")
+            lines.append(f"Sources with several targets: {self.ambiguous:,}.")
         if self.leaks:
-            lines.append(f"{self.leaks:,} validation sources are in the training data too: its scores will flatter.")
+            lines.append(f"Validation sources that are in the training data too: {self.leaks:,}. Scores will flatter.")
         lines.append(f"The longest target has {self.longest_target:,} tokens.")
         if self.length_ratio:
             lines.append(f"A target has up to {self.length_ratio:.2g} tokens for each of its source.")
@@ -97,6 +99,7 @@ def prepare(
     seed: int,
     cache: Path,
     skip_bad: bool = False,
+    max_characters: int = 20_000,
     fit: bool = True,
     max_valid: int = 2_000,
 ) -> Dataset:
@@ -108,23 +111,23 @@ def prepare(
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     cache = Path(cache)
-    cache.mkdir(parents=True, exist_ok=True)
+    options = {"skip_bad": skip_bad, "max_characters": max_characters}
     columns = 1 if source is None else 2
-    with _repeatable(train, cache) as train_data, _repeatable(valid, cache) as valid_data:
+    with repeatable(train, cache) as train_data, repeatable(valid, cache) as valid_data:
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
-        found = _scan(_examples(train_data, columns, skip_bad, tally), seed)
+        found = _scan(examples(train_data, columns, tally=tally, **options), seed)
         if valid_data is None:
             held = _held_out(found.sources, max_valid)  # (N,)
             given, leaks = None, 0
-            valid_examples = list(_chosen(_examples(train_data, columns, skip_bad), held))
+            valid_examples = list(_chosen(examples(train_data, columns, **options), held))
         else:
             held = np.zeros(len(found.sources), dtype=bool)
-            valid_examples = list(_examples(valid_data, columns, skip_bad, valid_tally))
+            valid_examples = list(examples(valid_data, columns, tally=valid_tally, **options))
             given = _scan(valid_examples, seed)
             leaks = len(np.intersect1d(found.sources, given.sources))
 
         def training() -> Iterator[Example]:
-            return _chosen(_examples(train_data, columns, skip_bad), ~held)
+            return _chosen(examples(train_data, columns, **options), ~held)
 
         if fit:
             _fit(training, source, target)
@@ -153,12 +156,13 @@ def prepare(
 
 
 @contextmanager
-def _repeatable(data: Data | None, cache: Path) -> Iterator[Data | None]:
+def repeatable(data: Data | None, cache: Path) -> Iterator[Data | None]:
     """The same data, fit for several passes: a pipe is copied to a file first."""
     paths = _paths(data)
     if not paths or not any(path == "-" or Path(path).is_fifo() for path in paths):
         yield paths or data
         return
+    cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spool-", dir=cache) as folder:
         copies = {path: str(Path(folder) / f"{index}-{Path(path).name}") for index, path in enumerate(paths)}
         for path, copy in copies.items():
@@ -189,11 +193,10 @@ def _paths(data: Data | None) -> list[str]:
     return []
 
 
-def _examples(data: Any, columns: int, skip_bad: bool, tally: Tally | None = None) -> Iterator[Example]:
+def examples(data: Any, columns: int, **options: Any) -> Iterator[Example]:
+    """Of files or of a list; the options are those of `readers.read`."""
     paths = _paths(data)
-    if paths:
-        return read(paths, columns, skip_bad=skip_bad, tally=tally)
-    return from_pairs(data, columns, skip_bad=skip_bad, tally=tally)
+    return read(paths, columns, **options) if paths else from_pairs(data, columns, **options)
 
 
 def _chosen(examples: Iterator[Example], mask: np.ndarray) -> Iterator[Example]:

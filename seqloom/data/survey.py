@@ -88,7 +88,7 @@ def _phoneme_share(counts: _Counts) -> float:
 
     Phonemes repeat: a word met once is none, and a target of a single word is a word.
     """
-    if counts.words.total() < 2 * counts.texts:
+    if counts.words.total() < max(2 * counts.texts, 1):
         return 0.0
     inventory = [
         times

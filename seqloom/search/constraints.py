@@ -85,23 +85,23 @@ class Required(Constraint):
         }
 
     def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        recent = torch.cat([state["recent"][:, 1:], token[:, None]], dim=1)
+        output = torch.where(state["begun"], token, -1)  # BOS is no part of it
+        recent = torch.cat([state["recent"][:, 1:], output[:, None]], dim=1)
         room = state["room"] - state["begun"].long()
         done = state["done"] | torch.stack([ends_with(recent, phrase) for phrase in self.phrases], dim=1)
         allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
         allowed[:, self.eos] = done.all(dim=1)
 
-        lengths = torch.tensor([len(phrase) for phrase in self.phrases], device=token.device)
-        matched = torch.stack([self.matched(recent, phrase) for phrase in self.phrases], dim=1)  # (rows, phrases)
-        matched = matched.masked_fill(done, -1)
-        furthest = matched.argmax(dim=1)  # the phrase to force: the one that has come furthest
-        needed = (lengths * ~done).sum(dim=1) - matched.amax(dim=1).clamp(min=0)
-        forced = (room - 1 <= needed) & ~done.all(dim=1)
-        padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(phrase) for phrase in self.phrases], True)
-        padded = padded.to(token.device)  # (phrases, longest)
-        following = padded[furthest, matched.gather(1, furthest[:, None])[:, 0].clamp(min=0)]
-        only = torch.zeros_like(allowed).scatter_(1, following[:, None], True)
-        allowed = torch.where(forced[:, None], only, allowed)
+        # A free symbol must leave room for all that is missing, from its beginning, and for EOS.
+        missing = sum(len(phrase) * ~done[:, number] for number, phrase in enumerate(self.phrases))  # (rows,)
+        tight = (room - 2 < missing) & ~done.all(dim=1)
+        only = torch.zeros_like(allowed)
+        for number, phrase in enumerate(self.phrases):
+            symbols = torch.tensor(phrase, device=token.device)
+            for reached in (torch.zeros_like(room), self.matched(recent, phrase)):
+                fits = ~done[:, number] & (missing - reached - 1 <= room - 2)
+                only[fits, symbols[reached[fits]]] = True
+        allowed = torch.where(tight[:, None], only, allowed)
         begun = torch.ones_like(state["begun"])
         return allowed, {"room": room, "recent": recent, "done": done, "begun": begun}
 

@@ -10,7 +10,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -68,7 +67,6 @@ def wrap(module: nn.Module) -> nn.Module:
     if world_size() == 1:
         return module
     # An objective may leave a parameter out for a while (a baseline, a second decoder): look for such each time.
-    warnings.filterwarnings("ignore", message="find_unused_parameters=True was specified")
     return DistributedDataParallel(module, find_unused_parameters=True)
 
 

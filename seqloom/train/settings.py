@@ -32,6 +32,7 @@ class Settings:
     warmup: int = 100  # updates
     clip: float = 1.0  # global norm of the gradient; 0: off
     validate_every: int = 0  # updates; 0: after each epoch
+    decode: int = 500  # examples of a validation that are decoded greedily for its metrics; 0: all
     patience: int = 0  # validations without gain before training stops; 0: off
     keep: int = 3  # best checkpoints, beside the newest
     average: int = 0  # of how many best checkpoints the average is tried at the end; 0: off
@@ -46,7 +47,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("tokens", "accumulate", "log_every", "keep"):
             self._expect(name, getattr(self, name) >= 1, "1 or more")
-        for name in ("warmup", "validate_every", "patience", "average", "checkpoint_every"):
+        for name in ("warmup", "validate_every", "decode", "patience", "average", "checkpoint_every"):
             self._expect(name, getattr(self, name) >= 0, "0 or more")
         for name in ("epochs", "steps", "minutes"):
             limit = getattr(self, name)

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,44 +30,16 @@ from seqloom.train.display import Display
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.schedule import factor
 from seqloom.train.settings import Settings
+from seqloom.train.standing import Results, Standing, Summary
 from seqloom.train.track import Track
 from seqloom.types import Batch, Loss
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
-Results = dict[str, float]
 Sample = tuple[str, str, str]  # source, prediction, reference
 Evaluate = Callable[[nn.Module], tuple[Results, Sequence[Sample]]]
 VALIDATION = 2**32 - 1  # the micro-batch number whose random numbers a validation uses
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a training came to."""
-
-    steps: int
-    epochs: float
-    best: Results  # of the weights that predictions use; empty before the first validation
-    seconds: float
-    stopped: str  # why: "epochs", "steps", "minutes", "patience" or "interrupted"
-
-
-@dataclass
-class Standing:
-    """Where training stands: all of the trainer's state that is not a tensor. The trainer.json of a checkpoint."""
-
-    step: int = 0  # updates so far, skipped ones included
-    epoch: int = 0
-    batch: int = 0  # micro-batches of this epoch so far
-    seconds: float = 0.0
-    validated: int = 0  # the step of the last validation
-    stale: int = 0  # validations in a row without gain
-    halvings: int = 0  # of the learning rate, by the plateau schedule
-    faults: int = 0  # updates in a row that were not finite
-    best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
-    window: dict[str, float] = field(default_factory=dict)  # sums since the last log line
-    metrics: int = 0  # bytes of metrics.jsonl
 
 
 class Training(nn.Module):
@@ -158,9 +130,9 @@ class Trainer:
         standing, settings = self.standing, self.settings
         world, rank = processes.world_size(), processes.rank()
         numbers = list(range(standing.batch, min(standing.batch + settings.accumulate, len(self.plan))))
+        progress = self.progress()  # before the step: a schedule that ends at zero wastes no update
         standing.step += 1
         standing.batch += len(numbers)
-        progress = self.progress()
         self.training.train()
         self.optimiser.forget_gradients()
         sums: dict[str, float] = {"total": 0.0, "count": 0.0}
@@ -244,15 +216,7 @@ class Trainer:
         standing = self.standing
         with self.average.applied(self.model) if self.average else nullcontext():
             results = self.measure()
-        value = results[self.select_by]
-        gain = math.isfinite(value) and (not standing.best or self.sign * value > self.sign * standing.best[0]["value"])
-        standing.validated = standing.step
-        standing.stale = 0 if gain else standing.stale + 1
-        standing.halvings += not gain
-        if math.isfinite(value):
-            standing.best.append({"step": standing.step, "value": value, "results": results})
-            standing.best.sort(key=lambda entry: (-self.sign * entry["value"], entry["step"]))
-            del standing.best[self.settings.keep :]
+        gain = standing.note(results, results[self.select_by], sign=self.sign, keep=self.settings.keep)
         self.display.validated(step=standing.step, results=results, best=gain)
         self.record({"kind": "valid"}, results)
         self.save()
@@ -264,16 +228,18 @@ class Trainer:
         """The loss of the validation set, shared by all processes, and the metrics of the lead."""
         self.training.eval()
         self.seed_with(self.standing.step, VALIDATION)
-        sums: dict[str, float] = {"total": 0.0, "count": 0.0}
         plan = batching.in_order(self.valid.lengths, self.settings.tokens)
+        total = count = nll = 0.0
         for number in range(processes.rank(), len(plan), processes.world_size()):
             batch = self.collate(self.valid, plan[number]).to(self.device)
             with autocast(self.device, self.precision):
                 loss: Loss = self.training(batch, self.progress())
-            for name, value in {"total": loss.total, "count": loss.count, **loss.logs}.items():
-                sums[name] = sums.get(name, 0.0) + value.item()
-        total, count, nll = processes.sums([sums["total"], sums["count"], sums.get("nll", sums["total"])], self.device)
-        results: Results = {"loss": total / max(count, 1.0), "perplexity": math.exp(min(nll / max(count, 1.0), 700.0))}
+            total, count = total + loss.total.item(), count + loss.count.item()
+            nll += loss.logs.get("nll", loss.total).item()  # perplexity is of the model, not of a smoothed loss
+        total, count, nll = processes.sums([total, count, nll], self.device)
+        if not count:
+            raise SeqloomError("the validation set has no target symbol to measure: give other validation data")
+        results: Results = {"loss": total / count, "perplexity": math.exp(min(nll / count, 700.0))}
         if self.evaluate and processes.is_lead():
             metrics, samples = self.evaluate(self.model)
             results.update({name: float(value) for name, value in metrics.items()})
@@ -289,10 +255,12 @@ class Trainer:
 
     def finish(self, stopped: str) -> Results:
         """Give the model, and the run folder, the best weights there are."""
+        processes.wait()  # for the lead's last checkpoint, which all of them read
         best = self.standing.best
         if not best:  # interrupted before the first validation: better these than none
             if processes.is_lead():
                 self.run.publish(self.weights())
+            processes.wait()
             return {}
         weights.load(self.model, self.run.checkpoint(best[0]["step"]).model(), "the best checkpoint")
         results: Results = best[0]["results"]

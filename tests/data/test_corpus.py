@@ -131,7 +131,11 @@ def test_writing_again_replaces_the_corpus_and_spares_those_who_read_it(tmp_path
 @pytest.mark.parametrize("name", ["meta.json", "source.bin", "target.bin", "lengths.bin", "offsets.bin"])
 def test_a_damaged_corpus_is_refused(tmp_path, name):
     folder = tmp_path / "train"
-    for damage in (lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-1])):
+    for damage in (
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    ):
         Corpus.write(folder, examples(10), BYTES, BYTES)
         damage(folder / name)
         with pytest.raises(SeqloomError, match="no whole corpus"):

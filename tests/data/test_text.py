@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
 from seqloom.data.text import Text
@@ -109,8 +110,8 @@ def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet():
 
 
 def test_byte_pairs_fill_the_size_and_shorten_the_text():
-    codec = Text(units="bpe", size=280).fit(["low lower lowest newer wider " + "xyz" * 10] * 10)
-    assert codec.vocabulary == 280 + len(SYMBOLS)
+    codec = Text(units="bpe", size=270).fit(["low lower lowest newer wider " + "xyz" * 10] * 10)
+    assert codec.vocabulary == 270 + len(SYMBOLS)
     assert len(codec.encode("low lower")) < len(Text(units="byte").encode("low lower"))
 
 
@@ -152,6 +153,14 @@ def test_a_saved_vocabulary_loads_as_it_was(tmp_path, units):
     assert again.fingerprint() == FITTED[units].fingerprint()
     assert again.decode(again.encode(LINES[1])) == LINES[1]
     assert again.encode(LINES[3]).tolist() == FITTED[units].encode(LINES[3]).tolist()
+
+
+@pytest.mark.parametrize("units", ["char", "word", "bpe", "byte"])
+def test_the_saved_file_alone_gives_the_same_ids(tmp_path, units):
+    FITTED[units].save(tmp_path, "source")
+    alone = Tokenizer.from_file(str(tmp_path / "source.tokenizer.json"))
+    for line in [*LINES, "Ω unseen \U0001f9f5 <eos>"]:
+        assert alone.encode(line, add_special_tokens=False).ids == FITTED[units].encode(line).tolist()
 
 
 @pytest.mark.parametrize("units", UNITS)

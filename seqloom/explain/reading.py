@@ -1,0 +1,146 @@
+"""Reading outputs once more, to see where the model looked and what else it would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Decoder
+from seqloom.errors import SeqloomError
+from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Heads, Matrix, TreeNode
+from seqloom.search.beam import Beam, BeamSearch
+from seqloom.types import Hypothesis, Memory, Padded
+
+if TYPE_CHECKING:
+    from seqloom.predict import Predictor
+
+RUNNERS_UP = 5
+DETAILED = 2  # hypotheses shown layer by layer and head by head: more would make pages of many megabytes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One hypothesis under teacher forcing; U counts the end symbol."""
+
+    log_probs: Tensor  # (U, V)
+    alignment: Matrix  # U x T, mean over layers and heads; empty without a source
+    source_attention: Heads
+    self_attention: Heads
+
+
+def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Reading]:
+    """The readings of one source's hypotheses, in one pass."""
+    if not found:
+        return []
+    device = memory.lengths.device
+    inputs = Padded.stack([torch.tensor([decoder.bos, *one.tokens]) for one in found]).to(device)
+    if decoder.eos is None:  # the last symbol is nobody's input
+        inputs = Padded(inputs.values[:, :-1], inputs.lengths - 1)
+    output = decoder(memory.select(torch.tensor([entry], device=device)), inputs, attention=True)
+    log_probs = torch.log_softmax(output.scores, dim=-1)
+    source, own = (output.attention.get(name) for name in ("source", "self"))  # (n, layers, heads, U, T or U)
+    width = int(memory.lengths[entry])
+    readings = []
+    for row, length in enumerate(inputs.lengths.tolist()):
+        ours = None if source is None else source[row, :, :, :length, :width]
+        theirs = None if own is None else own[row, :, :, :length, :length]
+        readings.append(
+            Reading(
+                log_probs[row, :length],
+                [] if ours is None else ours.mean((0, 1)).tolist(),
+                [] if ours is None else ours.tolist(),
+                [] if theirs is None else theirs.tolist(),
+            )
+        )
+    return readings
+
+
+@torch.no_grad()
+def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> Explanation:
+    """Everything there is to see of one input."""
+    model, task = predictor.model, predictor.task
+    if (source is None) != (task.source is None):
+        raise SeqloomError("explain: a language model takes no source, any other model takes one")
+    width = settings.pop("beam_size", predictor.recipe["search"].get("beam_size", 5))
+    search = predictor.search(**{"type": "beam", **settings, "beam_size": max(width, n_best), "n_best": n_best})
+    assert isinstance(search, BeamSearch)
+    tokens = None if task.source is None else task.source.encode(source)
+    padded = None if tokens is None else Padded.stack([tokens]).to(predictor.device)
+    memory = model.encode(padded, 1, attention=True)
+    beam = search.advance(model.decoder, memory, search.start(model.decoder, memory))
+    found = search.finish(model.decoder, memory, beam)[0]
+    if not found:
+        raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+
+    def piece(token: int) -> str:
+        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, torch.tensor([token]))[0]
+
+    hypotheses = []
+    for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
+        ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
+        best = reading.log_probs.topk(min(RUNNERS_UP, reading.log_probs.shape[-1]), dim=-1)
+        runners_up = []
+        for chosen, ranked, values in zip(ids, best.indices.tolist(), best.values.exp().tolist()):
+            likeliest = dict(zip(ranked, values))
+            if chosen not in likeliest:  # a constraint may have chosen for the model
+                likeliest[chosen] = float(reading.log_probs[len(runners_up), chosen].exp())
+            runners_up.append([(piece(token), value) for token, value in likeliest.items()])
+        hypotheses.append(
+            ExplainedHypothesis(
+                text=str(task.target.decode(torch.tensor(one.tokens, dtype=torch.long), source)),
+                score=one.score,
+                tokens=[piece(token) for token in ids],
+                log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],
+                runners_up=runners_up,
+                alignment=reading.alignment,
+                source_attention=reading.source_attention if rank < DETAILED else [],
+                self_attention=reading.self_attention if rank < DETAILED else [],
+            )
+        )
+    inner = memory.extra.get("attention")
+    return Explanation(
+        source=[] if tokens is None else predictor.pieces(task.source, tokens),
+        source_text="" if source is None else str(source),
+        hypotheses=hypotheses,
+        tree=tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
+        encoder_attention=[] if inner is None else inner[0].tolist(),
+        model=facts(predictor, search),
+    )
+
+
+def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
+    """What the beam kept, step by step."""
+    nodes: list[TreeNode] = []
+    above: dict[int, int] = {}  # slot of the step before -> its node
+    on_path: set[int] = set()
+    for number, step in enumerate(beam.steps):
+        places: dict[int, int] = {}
+        for slot, total in enumerate(step.totals[0].tolist()):
+            if total == float("-inf"):
+                continue
+            token, parent = int(step.tokens[0, slot]), above.get(int(step.parents[0, slot]), -1)
+            follows = (parent in on_path or number == 0) and number < len(best) and token == best[number]
+            places[slot] = len(nodes)
+            if follows:
+                on_path.add(len(nodes))
+            nodes.append(TreeNode(number, parent, piece(token), total, bool(step.finished[0, slot]), follows))
+        above = places
+    return nodes
+
+
+def facts(predictor: Predictor, search: BeamSearch) -> dict[str, str]:
+    recipe = predictor.recipe
+    parameters = sum(value.numel() for value in predictor.model.parameters())
+    described = {
+        "run": predictor.path.name if predictor.path else "",
+        "encoder": recipe.get("encoder", {}).get("type", ""),
+        "decoder": recipe["decoder"]["type"],
+        "attention": recipe["decoder"].get("attention", {}).get("type", ""),
+        "parameters": f"{parameters:,}",
+        "beam": str(search.beam_size),
+    }
+    return {name: value for name, value in described.items() if value}

@@ -1,0 +1,205 @@
+"""From a recipe and data to a trained run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from seqloom import config
+from seqloom.checkpoint import Run, load_weights
+from seqloom.choosing import choose
+from seqloom.data import dataset
+from seqloom.data.survey import survey
+from seqloom.errors import SeqloomError
+from seqloom.predict import Predictor
+from seqloom.tasks.pairs import Pairs
+from seqloom.train import processes
+from seqloom.train.device import choose_device
+from seqloom.train.display import Display
+from seqloom.train.trainer import Trainer
+from seqloom.types import Example
+
+Data = Any  # a path, two paths of line-aligned files, or a list of pairs
+Recipe = dict[str, Any]
+MAY_CHANGE = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "data")
+
+
+def fit(
+    data: Data = None,
+    recipe: str | Path | Recipe | None = None,
+    *,
+    out: str | Path,
+    valid: Data = None,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+    trust: bool = False,
+    display: Display | None = None,
+) -> Predictor:
+    """Train on pairs: one call from data to model.
+
+    Without a recipe one is chosen from the data. `settings` are "key=value" as on the command line. The same call
+    with `resume=True` continues a run that was interrupted.
+    """
+    display = display or (Display() if processes.is_lead() else Display.silent())
+    with dataset.repeatable(data, cache_folder()) as data, dataset.repeatable(valid, cache_folder()) as valid:
+        if resume:
+            run = Run.open(out, writing=processes.is_lead())
+            full = resumed(run, recipe, settings, trust)
+            task = config.build_task(full, trust).load(run.path)
+        else:
+            Run.refuse_existing(out)
+            chosen, where = chosen_recipe(recipe, data, display)
+            chosen = config.override(chosen, list(settings))
+            full = config.complete(chosen, where, trust)
+            task = config.build_task(full, trust)
+        processes.begin(choose_device(full["train"]["device"]))
+        prepared = prepare(full, task, data, valid, fit=not resume)
+        for line in prepared.report.lines():
+            display.say(line)
+
+    if not resume:
+        limit_lengths(full, chosen, prepared.report)
+        note_data(full, data, valid)
+    torch.manual_seed(full["seed"])
+    model = config.build_model(full, task.source, task.target, trust)
+    if not resume:
+        if "init" in full:
+            start_from(model, task, full["init"], trust)
+        with processes.lead_first():
+            run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
+    trainer = Trainer(
+        model=model,
+        objective=config.build("objectives", full["objective"], "objective", trust),
+        train=prepared.train,
+        valid=prepared.valid,
+        collate=task.collate,
+        settings=config.build_settings(full),
+        seed=full["seed"],
+        run=run,
+        evaluate=evaluation(task, full, prepared.valid_examples, trust),
+        display=display,
+        higher_is_better=task.higher_is_better,
+    )
+    summary = trainer.fit()
+    return Predictor(model, task, full, run.path, trust, summary)
+
+
+def cache_folder() -> Path:
+    """Where encoded corpora are kept: $SEQLOOM_CACHE, or the user's cache."""
+    ours = os.environ.get("SEQLOOM_CACHE")
+    return Path(ours) if ours else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
+
+
+def chosen_recipe(recipe: str | Path | Recipe | None, data: Data, display: Display) -> tuple[Recipe, str]:
+    """A recipe by name, path or content, or one that suits the data; and where it came from."""
+    if isinstance(recipe, dict):
+        return recipe, "recipe"
+    if recipe is not None:
+        return config.read(recipe), str(recipe)
+    if data is None:
+        raise SeqloomError("nothing to train on: give --data FILE, a recipe, or both")
+    choice = choose(survey(dataset.examples(data, columns=2)))
+    for reason in choice.reasons:
+        display.say(reason)
+    return config.override(config.read(choice.recipe), choice.settings), choice.recipe
+
+
+def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str], trust: bool) -> Recipe:
+    """The recipe of a run, longer or shorter perhaps; any other change would make it another training."""
+    where = str(run.path / "config.toml")
+    before = config.complete(run.recipe(), where, trust)
+    after = config.complete(config.override(before, list(settings)), where, trust)
+    if recipe is not None:
+        given = recipe if isinstance(recipe, dict) else config.read(recipe)
+        given = config.complete(config.override(given, list(settings)), str(recipe), trust)
+        derived = ("decoder.length_ratio", "decoder.length_offset", "init")
+        changed = [key for key in config.difference(before, given) if key not in derived]
+    else:
+        changed = config.difference(before, after)
+    refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
+    if refused:
+        raise SeqloomError(
+            f"{run.path} was trained with another recipe ({', '.join(refused[:4])} changed): "
+            "resume with the old values, or train anew into another --out"
+        )
+    return after
+
+
+def prepare(full: Recipe, task: Pairs, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
+    """Read and encode; the lead of several processes first, so that the others find it done."""
+    data = full["data"].get("train") if data is None else data
+    valid = full["data"].get("valid") if valid is None else valid
+    if data is None:
+        raise SeqloomError("no training data: give --data FILE, or data.train in the recipe")
+    with processes.lead_first():
+        return dataset.prepare(
+            data,
+            valid,
+            source=task.source,
+            target=task.target,
+            joint=task.joint,
+            seed=full["seed"],
+            cache=cache_folder(),
+            skip_bad=full["data"]["skip_bad"],
+            max_characters=full["data"]["max_characters"],
+            fit=fit,
+        )
+
+
+def limit_lengths(full: Recipe, chosen: Recipe, report: dataset.Report) -> None:
+    """How long an output may get is a fact of the data, unless the recipe says otherwise."""
+    said = chosen["decoder"]
+    if "length_ratio" in full["decoder"] and "length_ratio" not in said:
+        full["decoder"]["length_ratio"] = round(report.length_ratio, 3)
+    if report.length_ratio == 0 and "length_offset" in full["decoder"] and "length_offset" not in said:
+        full["decoder"]["length_offset"] = report.longest_target + 1  # a language model has no source to go by
+
+
+def note_data(full: Recipe, data: Data, valid: Data) -> None:
+    """Write down which files a run was trained on, so that it can be resumed without naming them."""
+    for name, given in (("train", data), ("valid", valid)):
+        if isinstance(given, (str, Path)):
+            full["data"][name] = str(given)
+        elif given and all(isinstance(path, (str, Path)) for path in given):
+            full["data"][name] = str(given[0]) if len(given) == 1 else [str(path) for path in given]
+
+
+def start_from(model: nn.Module, task: Pairs, path: str, trust: bool) -> None:
+    """Fine-tuning: begin with the weights of a trained run, whose vocabularies must be ours."""
+    other = Run.open(path)
+    recipe = config.complete(other.recipe(), str(other.path / "config.toml"), trust)
+    theirs = config.build_task(recipe, trust).load(other.path)
+    for name in ("source", "target"):
+        ours, given = getattr(task, name), getattr(theirs, name)
+        if ours is not None and given is not None and ours.fingerprint() != given.fingerprint():
+            raise SeqloomError(
+                f"init = {path}: its {name} vocabulary ({given.vocabulary} symbols) is not this run's "
+                f"({ours.vocabulary}): set task.{name} as there and task.vocabulary_of = {path!r}"
+            )
+    load_weights(model, other.weights)
+
+
+def evaluation(
+    task: Pairs, full: Recipe, examples: Sequence[Example], trust: bool
+) -> Callable[[nn.Module], tuple[dict[str, float], list[tuple[str, str, str]]]] | None:
+    """The metrics a validation reports: greedy outputs of a fixed part of the validation set, and one to look at."""
+    if task.source is None or not task.metrics:
+        return None
+    sources, references = task.references(examples)
+    count = full["train"]["decode"] or len(sources)
+    sources, references = list(islice(sources, count)), list(islice(references, count))
+    greedy = config.build("search", {"type": "beam", "beam_size": 1}, "search", trust)
+
+    def evaluate(model: nn.Module) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
+        predictor = Predictor(model, task, full, trust=trust)  # type: ignore[arg-type]
+        predictions = predictor.predict(sources, search=greedy)
+        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
+        return task.measure(predictions, references), [sample]
+
+    return evaluate

@@ -1,0 +1,225 @@
+"""A trained model in use: predict, score, evaluate, explain."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom import config
+from seqloom.checkpoint import Run, load_weights
+from seqloom.contracts import Constraint, Search
+from seqloom.data.batching import in_order
+from seqloom.data.symbols import EOS
+from seqloom.errors import SeqloomError
+from seqloom.explain.explanation import Explanation
+from seqloom.model import Model
+from seqloom.search.constraints import Banned, Required
+from seqloom.tasks.pairs import Pairs
+from seqloom.train.device import choose_device
+from seqloom.train.trainer import Summary
+from seqloom.types import Example, Hypothesis, Memory, Padded
+
+TOKENS = 4096  # of source a batch, times beam
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One output with what the search thought of it."""
+
+    text: Any
+    score: float
+    tokens: list[str]  # pieces, the end symbol not among them
+    log_probs: list[float]  # one a token, and one of the end
+    attention: list[list[float]] | None = None  # on request: target x source, mean over layers and heads
+
+
+class Predictor:
+    """A model with its task and recipe. `seqloom.load` and `seqloom.fit` give one."""
+
+    def __init__(
+        self,
+        model: Model,
+        task: Pairs,
+        recipe: dict[str, Any],
+        path: Path | None = None,
+        trust: bool = False,
+        summary: Summary | None = None,
+    ):
+        self.model, self.task, self.recipe, self.path, self.trust = model.eval(), task, recipe, path, trust
+        self.summary = summary  # of the training that has just made it
+
+    @classmethod
+    def load(cls, path: Path | str, device: str = "auto", trust: bool = False) -> Predictor:
+        """From a run folder. Code of the run's own (`module:Class`) is run only if you trust it."""
+        run = Run.open(path)
+        recipe = config.complete(run.recipe(), str(run.path / "config.toml"), trust)
+        task = config.build_task(recipe, trust).load(run.path)
+        model = config.build_model(recipe, task.source, task.target, trust)
+        load_weights(model, run.weights)
+        return cls(model.to(choose_device(device)), task, recipe, run.path, trust)
+
+    def save(self, path: Path | str) -> None:
+        """Copy the run, without what only training needs."""
+        if self.path is None:
+            raise SeqloomError("this model has no run folder to copy")
+        if Path(path).exists():
+            raise SeqloomError(f"{path} already exists: choose another name")
+        shutil.copytree(self.path, path, ignore=shutil.ignore_patterns("checkpoints", ".*"))
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def search(self, **settings: Any) -> Search:
+        """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
+        ours = self.recipe["search"]
+        table = settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
+        search: Search = config.build("search", table, "search", self.trust)
+        return search
+
+    # -- predicting
+
+    def predict(self, sources: Sequence[Any], **settings: Any) -> list[Any]:
+        """The best output of each source. Settings are those of the search, and what `candidates` takes."""
+        for source, found in zip(sources, answers := self.candidates(sources, **settings)):
+            if not found:
+                raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+        return [found[0].text for found in answers]
+
+    @torch.no_grad()
+    def candidates(
+        self,
+        sources: Sequence[Any],
+        *,
+        attention: bool = False,
+        prefix: Any = None,
+        banned: Sequence[Any] = (),
+        required: Sequence[Any] = (),
+        search: Search | None = None,
+        **settings: Any,
+    ) -> list[list[Prediction]]:
+        """The n_best outputs of each source, best first."""
+        if isinstance(sources, str):
+            raise SeqloomError("predict takes a list of sources, not one string: write [source]")
+        if self.task.source is None:
+            raise SeqloomError("this run is a language model and reads no source: use `generate`")
+        if settings.get("n_best", 1) > settings.get("beam_size", self.recipe["search"].get("beam_size", 1)):
+            settings.setdefault("beam_size", settings["n_best"])
+        search = search or self.search(**settings)
+        constraints = self.constraints(banned, required)
+        encoded = [self.task.source.encode(source) for source in sources]
+        answers: list[list[Prediction]] = [[] for _ in sources]
+        for rows in self.batches(encoded, max(1, getattr(search, "beam_size", 1))):
+            padded = Padded.stack([encoded[row] for row in rows]).to(self.device)
+            memory = self.model.encode(padded)
+            for row, entry, found in zip(
+                rows, range(len(rows)), search(self.model.decoder, memory, self.prefix(prefix, len(rows)), constraints)
+            ):
+                maps = self.alignments(memory, entry, found) if attention else [None] * len(found)
+                answers[row] = [
+                    self.prediction(one, sources[row], weights) for one, weights in zip(found, maps, strict=True)
+                ]
+        return answers
+
+    @torch.no_grad()
+    def generate(self, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any) -> list[Any]:
+        """Outputs of a language model: from nothing, or going on from a prefix."""
+        if self.task.source is not None:
+            raise SeqloomError("this run reads a source: use `predict`")
+        search = search or self.search(**{"type": "sample", **settings})
+        memory = self.model.encode(None, count)
+        found = search(self.model.decoder, memory, self.prefix(prefix, count))
+        return [self.prediction(one[0], None).text for one in found]
+
+    def batches(self, encoded: Sequence[Tensor], rows_each: int) -> Iterator[list[int]]:
+        """Row numbers of sources of like length."""
+        lengths = np.array([[len(each), 0] for each in encoded], dtype=np.int32).reshape(-1, 2)
+        for rows in in_order(lengths, max(TOKENS // rows_each, 1)) if len(encoded) else ():
+            yield [int(row) for row in rows]
+
+    def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
+        phrases = [[self.task.target.encode(each).tolist() for each in texts] for texts in (banned, required)]
+        chosen: list[Constraint] = [Banned(phrases[0])] if phrases[0] else []
+        return [*chosen, Required(phrases[1], EOS)] if phrases[1] else chosen
+
+    def prefix(self, value: Any, rows: int) -> Padded | None:
+        if value is None:
+            return None
+        return Padded.stack([self.task.target.encode(value)] * rows).to(self.device)
+
+    def prediction(self, hypothesis: Hypothesis, source: Any, weights: list[list[float]] | None = None) -> Prediction:
+        tokens = torch.tensor(hypothesis.tokens, dtype=torch.long)
+        pieces = self.pieces(self.task.target, tokens)
+        text = self.task.target.decode(tokens, source)
+        return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, weights)
+
+    @staticmethod
+    def pieces(codec: Any, tokens: Tensor) -> list[str]:
+        return list(codec.pieces(tokens)) if hasattr(codec, "pieces") else [str(token) for token in tokens.tolist()]
+
+    def alignments(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[list[list[float]] | None]:
+        """Where each hypothesis looked, by reading it once more."""
+        from seqloom.explain.reading import read_again
+
+        return [reading.alignment or None for reading in read_again(self.model.decoder, memory, entry, found)]
+
+    # -- measuring
+
+    @torch.no_grad()
+    def score(self, pairs: Sequence[Any]) -> list[float]:
+        """The log-probability of each target given its source; a language model takes the targets alone."""
+        source, target = self.task.source, self.task.target
+        examples = [pair if isinstance(pair, Example) else as_example(pair, source is not None) for pair in pairs]
+        sources = [source.encode(example.source) for example in examples] if source is not None else None
+        targets = [target.encode(example.target, example.source) for example in examples]
+        scores = [0.0] * len(examples)
+        longest = [torch.empty(max(len(t) + 1, len(sources[row]) if sources else 0)) for row, t in enumerate(targets)]
+        for rows in self.batches(longest, 1):
+            batch = self.task.batch(
+                None if sources is None else [sources[row] for row in rows], [targets[row] for row in rows]
+            ).to(self.device)
+            log_probs = torch.log_softmax(self.model(batch).scores, dim=-1)
+            chosen = log_probs.gather(2, batch.targets.values[:, :, None])[:, :, 0] * batch.targets.mask
+            for row, total in zip(rows, chosen.sum(1).tolist()):
+                scores[row] = total
+        return scores
+
+    def evaluate(self, examples: Iterable[Any], **settings: Any) -> dict[str, float]:
+        """The task's metrics on examples or pairs; a language model's perplexity."""
+        found = [each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples]
+        if not found:
+            raise SeqloomError("nothing to evaluate: the data is empty")
+        if self.task.source is None:
+            tokens = sum(len(self.task.target.encode(example.target)) + 1 for example in found)
+            nll = -sum(self.score(found)) / tokens
+            characters = sum(len(str(example.target)) + 1 for example in found)
+            return {
+                "perplexity": float(np.exp(nll)),
+                "bits_per_character": nll * tokens / characters / float(np.log(2)),
+                "nats_per_token": nll,
+            }
+        sources, references = self.task.references(found)
+        return self.task.measure(self.predict(sources, **settings), references)
+
+    # -- looking inside
+
+    def explain(self, source: Any = None, *, n_best: int = 5, **settings: Any) -> Explanation:
+        """Why the model answers as it does: alignment, attention, runners-up, n-best list, beam tree."""
+        from seqloom.explain.reading import explain
+
+        return explain(self, source, n_best=n_best, **settings)
+
+
+def as_example(pair: Any, has_source: bool) -> Example:
+    if not has_source:
+        return Example(None, pair)
+    if isinstance(pair, str) or len(pair) != 2:
+        raise SeqloomError(f"expected (source, target), not {pair!r}")
+    return Example(*pair)
