@@ -161,12 +161,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class Output:
-    """What a decoder makes of given inputs."""
+    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real symbols only."""
 
-    scores: Tensor  # (rows, U, V): logits
+    hidden: Tensor  # (rows, U, D): what the last projection sees
+    project: Callable[[Tensor], Tensor]  # (..., D) -> (..., V): logits, position by position
     state: State
-    hidden: Tensor  # (rows, U, D): what the last projection saw
     attention: dict[str, Tensor] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
+
+    @property
+    def scores(self) -> Tensor:
+        """The logits of all positions.  (rows, U, V)"""
+        return self.project(self.hidden)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class Recurrent(Decoder):
         else:
             hidden, state, weights = self.run(Padded(embedded, inputs.lengths), state, memory, attention)
         maps = {"source": weights[:, None]} if attention and weights is not None else {}  # (rows, 1, heads, U, T)
-        return Output(self.project(hidden), state, hidden, maps)
+        return Output(hidden, self.project, state, maps)
 
     @property
     def unrolls(self) -> bool:

@@ -94,8 +94,12 @@ class Transformer(Decoder):
             cross.append(to_memory)
             own.append(to_self)
         hidden = self.norm(values)
-        scores = linear(hidden, self.embedding.weight) if self.output is None else self.output(hidden)
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, t + U)
         if attention and self.attends:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        return Output(scores, {"layers": caches, "seen": seen, "clock": state["clock"] + inputs.lengths}, hidden, maps)
+        after = {"layers": caches, "seen": seen, "clock": state["clock"] + inputs.lengths}
+        return Output(hidden, self.project, after, maps)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """(..., size) -> (..., V)"""
+        return linear(hidden, self.embedding.weight) if self.output is None else self.output(hidden)

@@ -17,6 +17,7 @@ class Summary:
     epochs: float
     best: Results  # of the weights that predictions use; empty before the first validation
     seconds: float
+    examples: int  # to train on
     stopped: str  # why: "epochs", "steps", "minutes", "patience" or "interrupted"
 
 

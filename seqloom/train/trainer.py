@@ -119,7 +119,7 @@ class Trainer:
             elif self.standing.validated < self.standing.step:
                 self.validate()
             best = self.finish(stopped)
-            summary = Summary(self.standing.step, self.epochs, best, self.seconds(), stopped)
+            summary = Summary(self.standing.step, self.epochs, best, self.seconds(), len(self.train), stopped)
             self.display.end(self.sentence(summary))
         if self.track:
             self.track.close()
