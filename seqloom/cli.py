@@ -151,7 +151,7 @@ def generate(
     from seqloom.predict import Predictor
 
     model = Predictor.load(run, device, trust)
-    options = dict(
+    options: dict[str, Any] = dict(
         temperature=temperature, top_k=top_k, top_p=top_p, argmax_every=argmax_every, maximum_length=maximum_length, seed=seed
     )
     for text in model.generate(count, prefix=prefix, **{name: value for name, value in options.items() if value is not None}):

@@ -19,7 +19,7 @@ class Model(nn.Module):
             ours, theirs = (tuple(table.weight.shape) for table in tables if table is not None)
             if ours != theirs:
                 raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
-            decoder.embedding = encoder.embedding  # type: ignore[union-attr, assignment]
+            decoder.embedding = encoder.embedding  # type: ignore[union-attr]
 
     def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:
         """The prepared memory of a source, or the empty one of a language model."""

@@ -23,7 +23,7 @@ from seqloom.model import Model
 from seqloom.search.constraints import Banned, Required
 from seqloom.tasks.pairs import Pairs
 from seqloom.train.device import choose_device
-from seqloom.train.trainer import Summary
+from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
 
 TOKENS = 4096  # of source a batch, times beam
@@ -141,8 +141,9 @@ class Predictor:
     def batches(self, encoded: Sequence[Tensor], rows_each: int) -> Iterator[list[int]]:
         """Row numbers of sources of like length."""
         lengths = np.array([[len(each), 0] for each in encoded], dtype=np.int32).reshape(-1, 2)
-        for rows in in_order(lengths, max(TOKENS // rows_each, 1)) if len(encoded) else ():
-            yield [int(row) for row in rows]
+        plan = in_order(lengths, max(TOKENS // rows_each, 1))
+        for number in range(len(plan)):
+            yield [int(row) for row in plan[number]]
 
     def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
         phrases = [[self.task.target.encode(each).tolist() for each in texts] for texts in (banned, required)]

@@ -76,7 +76,10 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
         measured = model.task.measure(predictions, references)
     seconds = time.monotonic() - began
     gates = {
-        metric: {"gate": f"{sign} {value:g}", "met": measured[metric] >= value if sign == ">=" else measured[metric] <= value}
+        metric: {
+            "gate": f"{sign} {value:g}",
+            "met": measured[metric] >= value if sign == ">=" else measured[metric] <= value,
+        }
         for metric, (sign, value) in result.gates.items()
     }
     record = {
@@ -106,7 +109,11 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
     replace_file(out / "results" / f"{name}.json", to_json(record))
     write_page(out)
     for metric, value in measured.items():
-        verdict = "" if metric not in gates else f"  ({gates[metric]['gate']}: {'met' if gates[metric]['met'] else 'NOT MET'})"
+        verdict = (
+            ""
+            if metric not in gates
+            else f"  ({gates[metric]['gate']}: {'met' if gates[metric]['met'] else 'NOT MET'})"
+        )
         print(f"{metric} {value:.4g}{verdict}")
     return record
 
@@ -118,7 +125,7 @@ def write_page(out: Path) -> None:
         "# Results",
         "",
         "Made by `seqloom reproduce NAME` from the files in `results/`. Do not edit.",
-        "Times are wall times of the machine that ran them, with the number of threads given; budgets are small on purpose.",
+        "Times are wall times of the machine that ran them; the budgets are small on purpose.",
         "",
         "| result | measured on the test set | gate | training | published |",
         "|---|---|---|---|---|",
@@ -128,7 +135,8 @@ def write_page(out: Path) -> None:
             continue
         measured = "<br>".join(f"{metric} **{value:.4g}**" for metric, value in each["measured"].items())
         gates = "<br>".join(
-            f"{metric} {gate['gate']}: {'met' if gate['met'] else '**not met**'}" for metric, gate in each["gates"].items()
+            f"{metric} {gate['gate']}: {'met' if gate['met'] else '**not met**'}"
+            for metric, gate in each["gates"].items()
         )
         trained = (
             f"{each['train_examples']:,} examples, {each['epochs']:g} epochs, {each['train_minutes']:g} min on "

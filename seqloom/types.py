@@ -161,7 +161,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Output:
-    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real symbols only."""
+    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real symbols."""
 
     hidden: Tensor  # (rows, U, D): what the last projection sees
     project: Callable[[Tensor], Tensor]  # (..., D) -> (..., V): logits, position by position

@@ -5,7 +5,7 @@ torch and cuDNN   (`reset="after"`):  h = z h' + (1 - z) tanh(W x + r * (U h'))
 The two differ in where the reset gate acts, and in the sign of z, which is a matter of names only.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ class GRU(Cell):
     def __init__(self, *, input_size: int, size: int, reset: Literal["before", "after"] = "after"):
         super().__init__(input_size=input_size, size=size)
         self.reset = reset
-        self.kernel = nn.GRU(input_size, size, batch_first=True)
+        self.kernel: Any = nn.GRU(input_size, size, batch_first=True)
 
     def start(self, rows: int) -> State:
         return {"hidden": self.kernel.weight_hh_l0.new_zeros(rows, self.size)}

@@ -4,6 +4,8 @@ Hochreiter & Schmidhuber 1997 with the forget gate of Gers, Schmidhuber & Cummin
     i, f, o = sigmoid(...), g = tanh(...), c = f c' + i g, h = o tanh(c)
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -18,13 +20,14 @@ class LSTM(Cell):
 
     def __init__(self, *, input_size: int, size: int, forget_bias: float = 1.0):
         super().__init__(input_size=input_size, size=size)
-        self.kernel = nn.LSTM(input_size, size, batch_first=True)
+        self.kernel: Any = nn.LSTM(input_size, size, batch_first=True)
         with torch.no_grad():  # gates stand in the order i, f, g, o; of two biases only one is set
-            self.kernel.bias_ih_l0[size : 2 * size] = forget_bias
-            self.kernel.bias_hh_l0[size : 2 * size] = 0
+            parameters = dict(self.kernel.named_parameters())
+            parameters["bias_ih_l0"][size : 2 * size] = forget_bias
+            parameters["bias_hh_l0"][size : 2 * size] = 0
 
     def start(self, rows: int) -> State:
-        zeros = self.kernel.weight_hh_l0.new_zeros(rows, self.size)
+        zeros: Tensor = self.kernel.weight_hh_l0.new_zeros(rows, self.size)
         return {"hidden": zeros, "cell": zeros}
 
     def project(self, inputs: Tensor) -> Tensor:

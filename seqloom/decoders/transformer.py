@@ -3,7 +3,8 @@
 Vaswani et al. 2017, section 3.1; Radford et al. 2018 for the decoder alone.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,9 +43,14 @@ class Transformer(Decoder):
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.embedding = embedding(vocabulary, size)
         self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
-        self.layers: nn.ModuleList = nn.ModuleList(
-            TransformerLayer(size=size, heads=heads, hidden=hidden, memory_size=memory_size, dropout=dropout, norm=norm)
-            for _ in range(layers)
+        self.layers = cast(
+            Sequence[TransformerLayer],
+            nn.ModuleList(
+                TransformerLayer(
+                    size=size, heads=heads, hidden=hidden, memory_size=memory_size, dropout=dropout, norm=norm
+                )
+                for _ in range(layers)
+            ),
         )
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
         self.output = None if tied else nn.Linear(size, vocabulary)
@@ -84,18 +90,21 @@ class Transformer(Decoder):
 
         values = self.positioned(self.embedding(inputs.values), state["clock"] if past else None)
         caches: State = {}
-        cross, own = [], []
+        cross: list[Tensor] = []
+        own: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             name = str(number)
             scope = memory.view(name) if self.attends else memory
             values, caches[name], to_memory, to_self = layer.decode(
                 values, scope, state["layers"][name], allowed, attention
             )
-            cross.append(to_memory)
-            own.append(to_self)
+            if to_memory is not None:
+                cross.append(to_memory)
+            if to_self is not None:
+                own.append(to_self)
         hidden = self.norm(values)
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, t + U)
-        if attention and self.attends:
+        if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
         after = {"layers": caches, "seen": seen, "clock": state["clock"] + inputs.lengths}
         return Output(hidden, self.project, after, maps)

@@ -3,7 +3,8 @@
 Sutskever, Vinyals & Le 2014; bidirectional as in Bahdanau, Cho & Bengio 2015, section 3.2.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -35,9 +36,9 @@ class Recurrent(Encoder):
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = nn.Dropout(dropout)
 
-        def cells(count: int) -> nn.ModuleList:
+        def cells(count: int) -> Sequence[Cell]:
             widths = [embedding_size] + [self.output_size] * (layers - 1)
-            return nn.ModuleList(cell(input_size=width, size=size) for width in widths[:count])
+            return cast(Sequence[Cell], nn.ModuleList(cell(input_size=width, size=size) for width in widths[:count]))
 
         self.forwards = cells(layers)
         self.backwards = cells(layers if bidirectional else 0)

@@ -1,9 +1,10 @@
 """Transformer encoder. Vaswani et al. 2017, section 3.1."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
 from seqloom.layers.embedding import Positioned, embedding
@@ -31,18 +32,23 @@ class Transformer(Encoder):
         self.output_size = size
         self.embedding = embedding(vocabulary, size)
         self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
-        self.layers: nn.ModuleList = nn.ModuleList(
-            TransformerLayer(size=size, heads=heads, hidden=hidden, dropout=dropout, norm=norm) for _ in range(layers)
+        self.layers = cast(
+            Sequence[TransformerLayer],
+            nn.ModuleList(
+                TransformerLayer(size=size, heads=heads, hidden=hidden, dropout=dropout, norm=norm)
+                for _ in range(layers)
+            ),
         )
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         mask = source.mask
         values = self.positioned(self.embedding(source.values))  # (B, T, size)
-        weights = []
+        weights: list[Tensor] = []
         for layer in self.layers:
             values, weight = layer.encode(values, mask, attention)
-            weights.append(weight)
+            if weight is not None:
+                weights.append(weight)
         values = self.norm(values)
         real = mask[:, :, None].to(values.dtype)
         summary = (values * real).sum(1) / real.sum(1)  # the mean of real positions, for recurrent decoders

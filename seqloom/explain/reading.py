@@ -83,7 +83,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
         ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
         best = reading.log_probs.topk(min(RUNNERS_UP, reading.log_probs.shape[-1]), dim=-1)
-        runners_up = []
+        runners_up: list[list[tuple[str, float]]] = []
         for chosen, ranked, values in zip(ids, best.indices.tolist(), best.values.exp().tolist()):
             likeliest = dict(zip(ranked, values))
             if chosen not in likeliest:  # a constraint may have chosen for the model

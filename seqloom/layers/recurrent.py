@@ -1,6 +1,7 @@
 """A stack of recurrent cells: each layer reads what the one below says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -25,9 +26,8 @@ class RecurrentStack(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.cells: nn.ModuleList = nn.ModuleList(
-            cell(input_size=size if layer else input_size, size=size) for layer in range(layers)
-        )
+        widths = [input_size] + [size] * (layers - 1)
+        self.cells = cast(Sequence[Cell], nn.ModuleList(cell(input_size=width, size=size) for width in widths))
         self.residual = residual
         self.dropout = nn.Dropout(dropout)
 

@@ -77,7 +77,9 @@ class Pairs:
     def higher_is_better(self, name: str) -> bool:
         """Whether a metric is something to have much of."""
         if name not in self.metrics:
-            raise SeqloomError(f'"{name}" is none of the metrics of this task: {", ".join(self.metrics) or "it has none"}')
+            raise SeqloomError(
+                f'"{name}" is none of the metrics of this task: {", ".join(self.metrics) or "it has none"}'
+            )
         return bool(import_module(f"seqloom.metrics.{name}").HIGHER_IS_BETTER)
 
     def save(self, folder: Path) -> None:

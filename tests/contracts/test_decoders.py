@@ -91,9 +91,7 @@ def test_permuting_rows_commutes_with_a_step(decoder):
 
 def test_several_rows_a_source_are_as_if_the_memory_were_repeated(decoder, memory):
     inputs = forced((4, 4, 4, 4, 4, 4))
-    torch.testing.assert_close(
-        decoder(memory, inputs).scores, decoder(memory.select(memory.owner(6)), inputs).scores
-    )
+    torch.testing.assert_close(decoder(memory, inputs).scores, decoder(memory.select(memory.owner(6)), inputs).scores)
 
 
 def test_a_step_changes_nothing_it_was_given(decoder, memory):

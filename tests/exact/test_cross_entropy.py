@@ -42,7 +42,9 @@ def test_smoothing_spreads_over_symbols_that_can_occur(scores):
     for row, target in enumerate(targets):
         log_probs = torch.log_softmax(scores[row].masked_fill(impossible[row], float("-inf")), -1)
         possible = [symbol for symbol in range(5) if not impossible[row, symbol]]
-        expected = expected - 0.8 * log_probs[target] - 0.2 * sum(log_probs[symbol] for symbol in possible) / len(possible)
+        expected = (
+            expected - 0.8 * log_probs[target] - 0.2 * sum(log_probs[symbol] for symbol in possible) / len(possible)
+        )
     torch.testing.assert_close(ours(scores), expected)
     gradient = torch.autograd.grad(ours(scores), scores)[0]
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, scores)[0])

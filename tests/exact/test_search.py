@@ -47,15 +47,17 @@ def exhaustive(decoder, memory, score, allowed=lambda tokens: True):
     result = []
     for row in range(memory.rows):
         ours = memory.select(torch.tensor([row]))
-        scored = [(score(log_prob(decoder, ours, tokens), len(tokens) + 1), tokens) for tokens in outputs() if allowed(tokens)]
+        scored = [
+            (score(log_prob(decoder, ours, tokens), len(tokens) + 1), tokens) for tokens in outputs() if allowed(tokens)
+        ]
         result.append(sorted(scored, reverse=True))
     return result
 
 
 NORMALISERS = {
-    "none": (dict(length_penalty=0.0), lambda total, length: total),
-    "1/L": (dict(length_penalty=1.0), lambda total, length: total / length),
-    "gnmt": (dict(length_penalty=0.6, normalisation="gnmt"), lambda total, length: total / ((5 + length) / 6) ** 0.6),
+    "none": ({"length_penalty": 0.0}, lambda total, length: total),
+    "1/L": ({"length_penalty": 1.0}, lambda total, length: total / length),
+    "gnmt": ({"length_penalty": 0.6, "normalisation": "gnmt"}, lambda total, length: total / ((5 + length) / 6) ** 0.6),
 }
 
 
@@ -129,7 +131,11 @@ def test_a_prefix_is_the_beginning_of_every_output_and_the_rest_is_the_best_give
         ours = memory.select(torch.tensor([row]))
         given = sum_of_prefix(decoder, ours, begin)
         expected = sorted(
-            ((log_prob(decoder, ours, tokens) - given, tokens) for tokens in outputs() if tokens[: len(begin)] == begin),
+            (
+                (log_prob(decoder, ours, tokens) - given, tokens)
+                for tokens in outputs()
+                if tokens[: len(begin)] == begin
+            ),
             reverse=True,
         )[:3]
         assert [tuple(one.tokens) for one in hypotheses] == [tokens for _, tokens in expected]

@@ -1,0 +1,197 @@
+"""Attentions against plain loops, against each other, and against torch's own."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from seqloom.attention.additive import Additive
+from seqloom.attention.bilinear import Bilinear
+from seqloom.attention.dot import Dot
+from seqloom.attention.multihead import MultiHead
+from seqloom.types import Memory
+from tests.building import build
+
+SIZE, QUERIES, TIME, HEADS = 8, 3, 5, 2
+LENGTHS = (5, 2, 4)
+
+
+@pytest.fixture
+def memory():
+    torch.manual_seed(4)
+    return Memory(torch.randn(3, TIME, SIZE, dtype=torch.float64), torch.tensor(LENGTHS))
+
+
+@pytest.fixture
+def query():
+    torch.manual_seed(3)
+    return torch.randn(3, QUERIES, SIZE, dtype=torch.float64)
+
+
+def attend(attention, query, memory):
+    context, _, weights = attention(query, attention.prepare(memory), {}, weights=True)
+    return context, weights
+
+
+def dot(one, other):
+    return sum(float(a) * float(b) for a, b in zip(one, other, strict=True))
+
+
+def times(matrix, vector):
+    return [dot(row, vector) for row in matrix]
+
+
+def softmax(scores):
+    powers = [math.exp(score) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def additive_score(attention, query, key):
+    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
+    bent = [math.tanh(a + b + float(c)) for a, b, c in zip(asked, known, attention.key.bias)]
+    return dot(attention.energy.weight[0], bent)
+
+
+SCORES = {
+    "dot": (Dot, {}, lambda attention, query, key: dot(query, key)),
+    "scaled dot": (Dot, {"scaled": True}, lambda attention, query, key: dot(query, key) / math.sqrt(SIZE)),
+    "bilinear": (Bilinear, {}, lambda attention, query, key: dot(query, times(attention.key.weight, key))),
+    "additive": (Additive, {}, additive_score),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+@torch.no_grad()
+def test_weights_and_context_are_those_of_a_loop(name, query, memory):
+    part, settings, score = SCORES[name]
+    attention = build(part, **settings)
+    context, weights = attend(attention, query, memory)
+    for row, length in enumerate(LENGTHS):
+        for place in range(QUERIES):
+            scores = [score(attention, query[row, place], memory.states[row, time]) for time in range(length)]
+            expected = softmax(scores)
+            assert weights[row, 0, place].tolist() == pytest.approx([*expected, *[0.0] * (TIME - length)])
+            mean = times(memory.states[row, :length].T, expected)
+            assert context[row, place].tolist() == pytest.approx(mean)
+
+
+@torch.no_grad()
+def test_the_additive_score_is_the_concatenated_one(query, memory):
+    attention = build(Additive)
+    scores = attention.score(query, attention.keys(memory.states))
+    joint = torch.cat([attention.key.weight, attention.query.weight], dim=1)  # W = [U W], of [k; q]
+    for row in range(3):
+        for place in range(QUERIES):
+            for time in range(TIME):
+                both = torch.cat([memory.states[row, time], query[row, place]])
+                expected = attention.energy.weight[0] @ torch.tanh(joint @ both + attention.key.bias)
+                torch.testing.assert_close(scores[row, place, time], expected)
+
+
+@pytest.mark.parametrize("name", SCORES)
+@torch.no_grad()
+def test_a_context_lies_in_the_convex_hull_of_the_real_states(name, query, memory):
+    part, settings, _ = SCORES[name]
+    context, weights = attend(build(part, **settings), query, memory)
+    assert (weights >= 0).all()
+    for row, length in enumerate(LENGTHS):
+        real, own = memory.states[row, :length], weights[row, 0, :, :length]
+        torch.testing.assert_close(own.sum(-1), torch.ones(QUERIES, dtype=torch.float64))  # by real states alone
+        torch.testing.assert_close(context[row], own @ real)
+        assert (context[row] <= real.max(0).values + 1e-12).all()
+        assert (context[row] >= real.min(0).values - 1e-12).all()
+
+
+@torch.no_grad()
+def test_weights_are_the_corrected_ones_of_the_lectures_mask():
+    """Lecture 003 prints these scores; the rows it prints as their softmax are not."""
+    scores = torch.tensor(
+        [[0.11, 0.00, 0.81, 0.79], [0.19, 0.50, 0.30, 0.48], [0.53, 0.98, 0.95, 0.14], [0.81, 0.86, 0.38, 0.90]],
+        dtype=torch.float64,
+    )
+    expected = [[1, 0, 0, 0], [0.423, 0.577, 0, 0], [0.244, 0.383, 0.372, 0], [0.263, 0.277, 0.171, 0.288]]
+    printed = [[1, 0, 0, 0], [0.48, 0.52, 0, 0], [0.31, 0.35, 0.34, 0], [0.25, 0.26, 0.23, 0.26]]
+
+    # Keys are unit vectors, so that a query's score with key t is its own entry t; the mask is one of lengths.
+    lengths = torch.tensor([1, 2, 3, 4])
+    units = Memory(torch.eye(4, dtype=torch.float64).expand(4, 4, 4), lengths)
+    _, by_length = attend(Dot(query_size=4, memory_size=4), scores[:, None], units)
+
+    # The same as a causal mask, which is how the lecture draws it.
+    heads = MultiHead(query_size=4, memory_size=4, heads=1).double()
+    heads.query.load_state_dict({"weight": 2 * torch.eye(4), "bias": torch.zeros(4)})  # undoes the scale 1 / sqrt(4)
+    keys = torch.eye(4, dtype=torch.float64)[None]
+    _, causal = heads.attend(scores[None], keys, keys, None, causal=True, weights=True)
+
+    for weights in (by_length[:, 0, 0], causal[0, 0]):
+        torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float64), atol=6e-4, rtol=0)
+        assert (weights - torch.tensor(printed)).abs().max() > 0.05
+
+
+# -- several heads
+
+
+def torchs(attention):
+    """nn.MultiheadAttention with copied weights: its in_proj is query, key, value, one above the other."""
+    reference = nn.MultiheadAttention(SIZE, HEADS, batch_first=True).double()
+    reference.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([attention.query.weight, attention.key_value.weight]),
+            "in_proj_bias": torch.cat([attention.query.bias, attention.key_value.bias]),
+            "out_proj.weight": attention.output.weight,
+            "out_proj.bias": attention.output.bias,
+        }
+    )
+    return reference
+
+
+@torch.no_grad()
+def test_several_heads_on_a_padded_memory_are_torchs(query, memory):
+    attention = build(MultiHead)
+    context, weights = attend(attention, query, memory)
+    expected, expected_weights = torchs(attention)(
+        query,
+        memory.states,
+        memory.states,
+        key_padding_mask=~memory.mask,  # there True is blocked, with us True is real
+        average_attn_weights=False,
+    )
+    torch.testing.assert_close(context, expected)
+    torch.testing.assert_close(weights, expected_weights)
+    fused, _, _ = attention(query, attention.prepare(memory), {})
+    torch.testing.assert_close(fused, expected)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@torch.no_grad()
+def test_several_heads_under_a_mask_are_torchs(query, memory, weights):
+    attention = build(MultiHead)
+    allowed = torch.rand(QUERIES, TIME) > 0.5
+    allowed[:, 0] = True  # each query sees something
+    keys, values = attention.keys_values(memory.states)
+    context, _ = attention.attend(query, keys, values, allowed[None, None], weights=weights)
+    expected, _ = torchs(attention)(query, memory.states, memory.states, attn_mask=~allowed)
+    torch.testing.assert_close(context, expected)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@torch.no_grad()
+def test_the_causal_flag_is_torchs_causal_mask(memory, weights):
+    attention = build(MultiHead)
+    keys, values = attention.keys_values(memory.states)
+    context, _ = attention.attend(memory.states, keys, values, None, causal=True, weights=weights)
+    blocked = torch.ones(TIME, TIME, dtype=torch.bool).triu(1)
+    expected, _ = torchs(attention)(memory.states, memory.states, memory.states, attn_mask=blocked)
+    torch.testing.assert_close(context, expected)
+
+
+@torch.no_grad()
+def test_one_head_without_projections_is_the_scaled_dot_product(query, memory):
+    heads = MultiHead(query_size=SIZE, memory_size=SIZE, heads=1).double()
+    identity, nothing = torch.eye(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)
+    for linear in (heads.query, heads.output):
+        linear.load_state_dict({"weight": identity, "bias": nothing})
+    heads.key_value.load_state_dict({"weight": identity.repeat(2, 1), "bias": nothing.repeat(2)})
+    for ours, expected in zip(attend(heads, query, memory), attend(build(Dot, scaled=True), query, memory)):
+        torch.testing.assert_close(ours, expected)

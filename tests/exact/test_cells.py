@@ -1,0 +1,213 @@
+"""Cells against torch's own, against the formulas of the papers, and against what the papers say of gradients."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from seqloom.cells.gru import GRU
+from seqloom.cells.lstm import LSTM
+from seqloom.contracts import Cell
+from seqloom.encoders.recurrent import Recurrent
+from seqloom.types import Padded
+from tests.building import build, source
+
+SIZE, WIDTH, ROWS, TIME = 5, 3, 4, 6
+LENGTHS = torch.tensor([6, 2, 1, 4])
+
+
+@pytest.fixture
+def inputs():
+    torch.manual_seed(2)
+    return torch.randn(ROWS, TIME, WIDTH, dtype=torch.float64)
+
+
+def made(part, **settings):
+    return build(part, input_size=WIDTH, size=SIZE, **settings)
+
+
+def random_state(cell):
+    return {name: torch.randn_like(value) for name, value in cell.start(ROWS).items()}
+
+
+def stepped(cell, values, state):
+    outputs = []
+    for projected in cell.project(values).unbind(1):
+        output, state = cell(projected, state)
+        outputs.append(output)
+    return torch.stack(outputs, dim=1), state
+
+
+def copied(reference, cell):
+    """A reference module with the weights of a cell, whose names differ by "_l0" only."""
+    own = dict(cell.kernel.named_parameters())
+    renamed = {name: own[name if name in own else f"{name}_l0"] for name, _ in reference.named_parameters()}
+    reference.double().load_state_dict(renamed)
+    return reference
+
+
+# -- torch's modules
+
+
+def test_lstm_steps_are_those_of_torch(inputs):
+    cell = made(LSTM)
+    state = random_state(cell)
+    outputs, after = stepped(cell, inputs, state)
+
+    sequence, (hidden, memory) = copied(nn.LSTM(WIDTH, SIZE, batch_first=True), cell)(
+        inputs, (state["hidden"][None], state["cell"][None])
+    )
+    torch.testing.assert_close(outputs, sequence)
+    torch.testing.assert_close(after, {"hidden": hidden[0], "cell": memory[0]})
+
+    hidden, memory = copied(nn.LSTMCell(WIDTH, SIZE), cell)(inputs[:, 0], (state["hidden"], state["cell"]))
+    _, once = cell(cell.project(inputs[:, 0]), state)
+    torch.testing.assert_close(once, {"hidden": hidden, "cell": memory})
+
+
+def test_gru_steps_with_the_reset_after_are_those_of_torch(inputs):
+    cell = made(GRU, reset="after")
+    state = random_state(cell)
+    outputs, after = stepped(cell, inputs, state)
+
+    sequence, hidden = copied(nn.GRU(WIDTH, SIZE, batch_first=True), cell)(inputs, state["hidden"][None])
+    torch.testing.assert_close(outputs, sequence)
+    torch.testing.assert_close(after["hidden"], hidden[0])
+
+    once, _ = cell(cell.project(inputs[:, 0]), state)
+    torch.testing.assert_close(once, copied(nn.GRUCell(WIDTH, SIZE), cell)(inputs[:, 0], state["hidden"]))
+
+
+# -- the papers' formulas
+
+
+def test_lstm_is_the_formula_unit_by_unit(inputs):
+    cell = made(LSTM)
+    state = random_state(cell)
+    _, after = cell(cell.project(inputs[:, 0]), state)
+    kernel = cell.kernel
+    for row in range(ROWS):
+        gates = kernel.weight_ih_l0 @ inputs[row, 0] + kernel.weight_hh_l0 @ state["hidden"][row]
+        gates = gates + kernel.bias_ih_l0 + kernel.bias_hh_l0
+        for unit in range(SIZE):
+            enter, forget, candidate, leave = (gates[gate * SIZE + unit] for gate in range(4))
+            memory = forget.sigmoid() * state["cell"][row, unit] + enter.sigmoid() * candidate.tanh()
+            torch.testing.assert_close(after["cell"][row, unit], memory)
+            torch.testing.assert_close(after["hidden"][row, unit], leave.sigmoid() * memory.tanh())
+
+
+def test_gru_with_the_reset_before_is_the_formula_of_cho(inputs):
+    cell = made(GRU, reset="before")
+    hidden = torch.randn(ROWS, SIZE, dtype=torch.float64)
+    outputs, _ = stepped(cell, inputs, {"hidden": hidden})
+    from_input, from_hidden = (weights.split(SIZE) for weights in (cell.kernel.weight_ih_l0, cell.kernel.weight_hh_l0))
+    biases = (cell.kernel.bias_ih_l0 + cell.kernel.bias_hh_l0).split(SIZE)  # outside the product both are one
+    for time in range(TIME):
+        new = []
+        for symbol, before in zip(inputs[:, time], hidden):
+            reset, update = (
+                torch.sigmoid(from_input[gate] @ symbol + from_hidden[gate] @ before + biases[gate]) for gate in (0, 1)
+            )
+            candidate = torch.tanh(from_input[2] @ symbol + from_hidden[2] @ (reset * before) + biases[2])
+            new.append((1 - update) * before + update * candidate)
+        hidden = torch.stack(new)
+        torch.testing.assert_close(outputs[:, time], hidden)
+
+
+def with_negated_update(cell):
+    """torch's GRU with the weights of ours, its update gate 1 - z."""
+    reference = copied(nn.GRU(WIDTH, SIZE, batch_first=True), cell)
+    for parameter in reference.parameters():
+        parameter[SIZE : 2 * SIZE] *= -1
+    return reference
+
+
+@torch.no_grad()
+def test_with_the_reset_gate_open_both_grus_are_one_but_for_the_sign_of_the_update(inputs):
+    cell = made(GRU, reset="before")
+    start = torch.randn(ROWS, SIZE, dtype=torch.float64)
+
+    def difference():
+        outputs, _ = stepped(cell, inputs, {"hidden": start})
+        return float((outputs - with_negated_update(cell)(inputs, start[None])[0]).abs().max())
+
+    assert difference() > 1e-3  # while the gate works, its place matters
+    cell.kernel.bias_ih_l0[:SIZE] = 100.0
+    assert difference() < 1e-12
+
+
+# -- biases and gradients
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, 2.5])
+def test_the_forget_bias_sits_in_one_bias_only(value):
+    kernel = LSTM(input_size=WIDTH, size=SIZE, forget_bias=value).kernel
+    forget = slice(SIZE, 2 * SIZE)
+    assert (kernel.bias_ih_l0[forget] == value).all()
+    assert not kernel.bias_hh_l0[forget].any()
+    others = torch.cat([bias[part] for bias in (kernel.bias_ih_l0, kernel.bias_hh_l0) for part in (slice(SIZE), slice(2 * SIZE, None))])
+    assert others.abs().max() <= SIZE**-0.5  # torch's own beginning
+    assert others.any()
+
+
+def test_along_the_cell_the_gradient_is_the_forget_gate_when_the_hidden_path_is_zero(inputs):
+    cell = made(LSTM)
+    with torch.no_grad():
+        cell.kernel.weight_hh_l0.zero_()
+    start = torch.randn(ROWS, SIZE, dtype=torch.float64, requires_grad=True)
+    state = {"hidden": torch.randn(ROWS, SIZE, dtype=torch.float64), "cell": start}
+    gates = cell.project(inputs) + cell.kernel.bias_hh_l0
+    forget = gates[..., SIZE : 2 * SIZE].sigmoid()  # (rows, time, size)
+
+    _, once = cell(cell.project(inputs[:, 0]), state)
+    jacobian = torch.autograd.functional.jacobian(
+        lambda before: cell(cell.project(inputs[:1, 0]), {"hidden": state["hidden"][:1], "cell": before[None]})[1]["cell"][0],
+        start[0].detach(),
+    )
+    torch.testing.assert_close(jacobian, torch.diag(forget[0, 0]))
+    torch.testing.assert_close(torch.autograd.grad(once["cell"].sum(), start)[0], forget[:, 0])
+
+    _, last = stepped(cell, inputs, state)  # over many steps the product of the gates
+    torch.testing.assert_close(torch.autograd.grad(last["cell"].sum(), start)[0], forget.prod(1))
+
+
+# -- ragged batches
+
+
+@pytest.mark.parametrize("settings", [{"part": LSTM}, {"part": GRU}, {"part": GRU, "reset": "before"}])
+def test_a_packed_run_is_the_padded_loop(inputs, settings):
+    cell = made(**settings)
+    ragged = Padded(inputs, LENGTHS)
+    packed, packed_state = cell.run(ragged, random_state_of(cell))
+    looped, looped_state = Cell.run(cell, ragged, random_state_of(cell))
+    torch.testing.assert_close(packed[ragged.mask], looped[ragged.mask])
+    torch.testing.assert_close(packed_state, looped_state)
+
+
+def random_state_of(cell):
+    torch.manual_seed(5)
+    return random_state(cell)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
+def test_the_bidirectional_encoder_is_torchs_on_packed_input(ours, theirs):
+    encoder = build(Recurrent, cell=ours, bidirectional=True, layers=2, embedding_size=WIDTH, size=SIZE)
+    reference = theirs(WIDTH, SIZE, num_layers=2, bidirectional=True, batch_first=True).double()
+    weights = {}
+    for suffix, cells in (("", encoder.forwards), ("_reverse", encoder.backwards)):
+        for layer, cell in enumerate(cells):
+            for name, parameter in cell.kernel.named_parameters():
+                weights[name.replace("_l0", f"_l{layer}") + suffix] = parameter
+    reference.load_state_dict(weights)
+
+    batch = source((5, 3, 1, 4))
+    packed = pack_padded_sequence(encoder.embedding(batch.values), batch.lengths, True, enforce_sorted=False)
+    outputs, final = reference(packed)
+    memory = encoder(batch)
+    torch.testing.assert_close(memory.states, pad_packed_sequence(outputs, True)[0])
+    ends = {"hidden": final[0], "cell": final[1]} if ours is LSTM else {"hidden": final}
+    for name, value in ends.items():  # (layers * directions, rows, size)
+        for layer in range(2):
+            both = torch.cat([value[2 * layer], value[2 * layer + 1]], dim=-1)
+            torch.testing.assert_close(memory.final["layers"][str(layer)][name], both)
+    torch.testing.assert_close(memory.final["summary"], memory.final["layers"]["1"]["hidden"])
