@@ -114,7 +114,8 @@ def load(path: Path) -> Recipe:
     except UnicodeDecodeError as error:
         raise SeqloomError(f"{path}: not UTF-8 at byte {error.start}; expected a TOML file") from error
     except tomllib.TOMLDecodeError as error:
-        raise SeqloomError(f"{path}: not valid TOML: {one_line(error)}") from error
+        hint = "" if Path(path).suffix == ".toml" else "; a recipe is a TOML file, examples are given with --data"
+        raise SeqloomError(f"{path}: not valid TOML: {one_line(error)}{hint}") from error
 
 
 def write(recipe: Recipe, path: Path) -> None:

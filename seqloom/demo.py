@@ -11,7 +11,7 @@ TRAIN, TEST, SEED = 30_000, 2_000, 1
 SHOWN = (
     "Friday, 13th of March 2026",
     "le 1er août 1999",
-    "24.XII.2031",
+    "24.12.2031",
     "donnerstag, den 9. juli 2048",
     "[en-GB] 04/05/26",
 )

@@ -47,19 +47,21 @@ def fit(
     with `resume=True` continues a run that was interrupted.
     """
     display = display or (Display() if processes.is_lead() else Display.silent())
-    with dataset.repeatable(data, cache_folder()) as data, dataset.repeatable(valid, cache_folder()) as valid:
+    with dataset.repeatable(data, cache_folder()) as rows, dataset.repeatable(valid, cache_folder()) as valid_rows:
         if resume:
             run = Run.open(out, writing=processes.is_lead())
             full = resumed(run, recipe, settings, trust)
             task = config.build_task(full, trust).load(run.path)
         else:
             Run.refuse_existing(out)
-            chosen, where = chosen_recipe(recipe, data, display)
+            chosen, where = chosen_recipe(recipe, rows, settings, trust, display)
             chosen = config.override(chosen, list(settings))
             full = config.complete(chosen, where, trust)
             task = config.build_task(full, trust)
+            if "init" in full:
+                task.load(initial(full, trust).path)
         processes.begin(choose_device(full["train"]["device"]))
-        prepared = prepare(full, task, data, valid, fit=not resume)
+        prepared = prepare(full, task, rows, valid_rows, fit=not resume and "init" not in full)
         for line in prepared.report.lines():
             display.say(line)
 
@@ -70,7 +72,7 @@ def fit(
     model = config.build_model(full, task.source, task.target, trust)
     if not resume:
         if "init" in full:
-            start_from(model, task, full["init"], trust)
+            load_weights(model, initial(full, trust).weights)
         with processes.lead_first():
             run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
     trainer = Trainer(
@@ -96,15 +98,23 @@ def cache_folder() -> Path:
     return Path(ours) if ours else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
 
 
-def chosen_recipe(recipe: str | Path | Recipe | None, data: Data, display: Display) -> tuple[Recipe, str]:
-    """A recipe by name, path or content, or one that suits the data; and where it came from."""
+def chosen_recipe(
+    recipe: str | Path | Recipe | None, data: Data, settings: Sequence[str], trust: bool, display: Display
+) -> tuple[Recipe, str]:
+    """A recipe by name, path or content, that of the run to start from, or one that suits the data; and its origin."""
     if isinstance(recipe, dict):
         return recipe, "recipe"
     if recipe is not None:
-        return config.read(recipe), str(recipe)
+        return config.read(recipe, trust), str(recipe)
     if data is None:
         raise SeqloomError("nothing to train on: give --data FILE, a recipe, or both")
-    choice = choose(survey(dataset.examples(data, columns=2)))
+    given = config.override({}, list(settings))
+    if "init" in given:
+        other = Run.open(given["init"])
+        display.say(f"The recipe is that of {other.path}.")
+        return without_data(other.recipe()), str(other.path / "config.toml")
+    reading = {name: value for name, value in given.get("data", {}).items() if name in ("skip_bad", "max_characters")}
+    choice = choose(survey(dataset.examples(data, columns=2, **reading)))
     for reason in choice.reasons:
         display.say(reason)
     return config.override(config.read(choice.recipe), choice.settings), choice.recipe
@@ -116,10 +126,11 @@ def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str
     before = config.complete(run.recipe(), where, trust)
     after = config.complete(config.override(before, list(settings)), where, trust)
     if recipe is not None:
-        given = recipe if isinstance(recipe, dict) else config.read(recipe)
-        given = config.complete(config.override(given, list(settings)), str(recipe), trust)
+        where, given = ("recipe", recipe) if isinstance(recipe, dict) else (str(recipe), config.read(recipe, trust))
+        given = config.complete(config.override(given, list(settings)), where, trust)
         derived = ("decoder.length_ratio", "decoder.length_offset", "init")
         changed = [key for key in config.difference(before, given) if key not in derived]
+        after["train"] = given["train"]
     else:
         changed = config.difference(before, after)
     refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
@@ -164,25 +175,31 @@ def limit_lengths(full: Recipe, chosen: Recipe, report: dataset.Report) -> None:
 def note_data(full: Recipe, data: Data, valid: Data) -> None:
     """Write down which files a run was trained on, so that it can be resumed without naming them."""
     for name, given in (("train", data), ("valid", valid)):
-        if isinstance(given, (str, Path)):
-            full["data"][name] = str(given)
-        elif given and all(isinstance(path, (str, Path)) for path in given):
-            full["data"][name] = str(given[0]) if len(given) == 1 else [str(path) for path in given]
+        paths = dataset.paths_of(given)
+        if paths and not any(map(dataset.is_pipe, paths)):  # what came through a pipe cannot be read again
+            full["data"][name] = paths[0] if len(paths) == 1 else paths
 
 
-def start_from(model: nn.Module, task: Pairs, path: str, trust: bool) -> None:
-    """Fine-tuning: begin with the weights of a trained run, whose vocabularies must be ours."""
-    other = Run.open(path)
-    recipe = config.complete(other.recipe(), str(other.path / "config.toml"), trust)
-    theirs = config.build_task(recipe, trust).load(other.path)
-    for name in ("source", "target"):
-        ours, given = getattr(task, name), getattr(theirs, name)
-        if ours is not None and given is not None and ours.fingerprint() != given.fingerprint():
-            raise SeqloomError(
-                f"init = {path}: its {name} vocabulary ({given.vocabulary} symbols) is not this run's "
-                f"({ours.vocabulary}): set task.{name} as there and task.vocabulary_of = {path!r}"
-            )
-    load_weights(model, other.weights)
+def without_data(recipe: Recipe) -> Recipe:
+    """The recipe of a run without what its data said: for other data it is found anew."""
+    decoder = {name: value for name, value in recipe["decoder"].items() if name not in ("length_ratio", "length_offset")}
+    return {**{name: value for name, value in recipe.items() if name not in ("data", "init")}, "decoder": decoder}
+
+
+def initial(full: Recipe, trust: bool) -> Run:
+    """Fine-tuning: the run to take vocabularies and weights from. Its sides must be written as ours are."""
+    run = Run.open(full["init"])
+    theirs = config.complete(run.recipe(), str(run.path / "config.toml"), trust)["task"]
+    sides = [{name: task.get(name) for name in ("source", "target", "joint")} for task in (theirs, full["task"])]
+    different = config.difference(*sides)
+    if different:
+        key = different[0]
+        before, after = (functools.reduce(lambda table, name: (table or {}).get(name), key.split("."), side) for side in sides)
+        raise SeqloomError(
+            f"init = {full['init']}: it was trained with task.{key} = {show(before)}, this recipe has {show(after)}: "
+            "its weights know its own vocabularies only; set the task as there, or leave the recipe out to take its own"
+        )
+    return run
 
 
 def evaluation(

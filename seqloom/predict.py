@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -16,13 +16,14 @@ from seqloom import config
 from seqloom.checkpoint import Run, load_weights
 from seqloom.contracts import Constraint, Search
 from seqloom.data.batching import in_order
-from seqloom.data.symbols import EOS
-from seqloom.errors import SeqloomError
+from seqloom.data.symbols import EOS, UNK
+from seqloom.errors import SeqloomError, nearest
 from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
 from seqloom.search.constraints import Banned, Required
 from seqloom.tasks.pairs import Pairs
 from seqloom.train.device import choose_device
+from seqloom.train.settings import Device
 from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
 
@@ -58,12 +59,15 @@ class Predictor:
     @classmethod
     def load(cls, path: Path | str, device: str = "auto", trust: bool = False) -> Predictor:
         """From a run folder. Code of the run's own (`module:Class`) is run only if you trust it."""
+        if device not in get_args(Device):
+            raise SeqloomError(f'device = "{device}" is unknown{nearest(device, get_args(Device))}')
+        place = choose_device(device)
         run = Run.open(path)
         recipe = config.complete(run.recipe(), str(run.path / "config.toml"), trust)
         task = config.build_task(recipe, trust).load(run.path)
         model = config.build_model(recipe, task.source, task.target, trust)
         load_weights(model, run.weights)
-        return cls(model.to(choose_device(device)), task, recipe, run.path, trust)
+        return cls(model.to(place), task, recipe, run.path, trust)
 
     def save(self, path: Path | str) -> None:
         """Copy the run, without what only training needs."""
@@ -110,11 +114,9 @@ class Predictor:
             raise SeqloomError("predict takes a list of sources, not one string: write [source]")
         if self.task.source is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")
-        if settings.get("n_best", 1) > settings.get("beam_size", self.recipe["search"].get("beam_size", 1)):
-            settings.setdefault("beam_size", settings["n_best"])
         search = search or self.search(**settings)
         constraints = self.constraints(banned, required)
-        encoded = [self.task.source.encode(source) for source in sources]
+        encoded = [self.encoded(self.task.source, source, "source") for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
         for rows in self.batches(encoded, max(1, getattr(search, "beam_size", 1))):
             padded = Padded.stack([encoded[row] for row in rows]).to(self.device)
@@ -146,14 +148,25 @@ class Predictor:
             yield [int(row) for row in plan[number]]
 
     def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
-        phrases = [[self.task.target.encode(each).tolist() for each in texts] for texts in (banned, required)]
-        chosen: list[Constraint] = [Banned(phrases[0])] if phrases[0] else []
-        return [*chosen, Required(phrases[1], EOS)] if phrases[1] else chosen
+        never = [self.encoded(self.task.target, each, "banned text", known=True).tolist() for each in banned]
+        always = [self.encoded(self.task.target, each, "required text", known=True).tolist() for each in required]
+        chosen: list[Constraint] = [Banned(never)] if never else []
+        return [*chosen, Required(always, EOS)] if always else chosen
 
     def prefix(self, value: Any, rows: int) -> Padded | None:
         if value is None:
             return None
-        return Padded.stack([self.task.target.encode(value)] * rows).to(self.device)
+        return Padded.stack([self.encoded(self.task.target, value, "prefix", known=True)] * rows).to(self.device)
+
+    @staticmethod
+    def encoded(codec: Any, value: Any, what: str, known: bool = False) -> Tensor:
+        """A value with something in it; with `known`, nothing the model could never write."""
+        tokens: Tensor = codec.encode(value)
+        if not len(tokens):
+            raise SeqloomError(f"the {what} {value!r} is empty: give at least one symbol")
+        if known and UNK in tokens.tolist():
+            raise SeqloomError(f"the {what} {value!r} has symbols that this model's vocabulary lacks: leave them out")
+        return tokens
 
     def prediction(self, hypothesis: Hypothesis, source: Any, weights: list[list[float]] | None = None) -> Prediction:
         tokens = torch.tensor(hypothesis.tokens, dtype=torch.long)
@@ -178,7 +191,9 @@ class Predictor:
         """The log-probability of each target given its source; a language model takes the targets alone."""
         source, target = self.task.source, self.task.target
         examples = [pair if isinstance(pair, Example) else as_example(pair, source is not None) for pair in pairs]
-        sources = [source.encode(example.source) for example in examples] if source is not None else None
+        sources = (
+            None if source is None else [self.encoded(source, example.source, "source") for example in examples]
+        )
         targets = [target.encode(example.target, example.source) for example in examples]
         scores = [0.0] * len(examples)
         longest = [torch.empty(max(len(t) + 1, len(sources[row]) if sources else 0)) for row, t in enumerate(targets)]

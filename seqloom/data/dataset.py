@@ -62,11 +62,7 @@ class Report:
         ]
         for title, tally in (("training", self.tally), ("validation", self.valid_tally)):
             if tally and tally.skipped:
-                reasons = ", ".join(
-                    f"{count:,} x {reason} (first at line {tally.first_lines[reason]:,})"
-                    for reason, count in tally.reasons.most_common()
-                )
-                lines.append(f"Skipped {tally.skipped:,} {title} lines: {reasons}.")
+                lines.append(tally.sentence(title))
         if self.duplicates:
             lines.append(f"Duplicate pairs: {self.duplicates:,}.")
         if self.ambiguous:
@@ -158,15 +154,15 @@ def prepare(
 @contextmanager
 def repeatable(data: Data | None, cache: Path) -> Iterator[Data | None]:
     """The same data, fit for several passes: a pipe is copied to a file first."""
-    paths = _paths(data)
-    if not paths or not any(path == "-" or Path(path).is_fifo() for path in paths):
+    paths = paths_of(data)
+    if not any(map(is_pipe, paths)):
         yield paths or data
         return
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spool-", dir=cache) as folder:
         copies = {path: str(Path(folder) / f"{index}-{Path(path).name}") for index, path in enumerate(paths)}
         for path, copy in copies.items():
-            if path != "-" and not Path(path).is_fifo():
+            if not is_pipe(path):
                 copies[path] = path
                 continue
             with open(copy, "wb") as file:
@@ -184,18 +180,23 @@ def repeatable(data: Data | None, cache: Path) -> Iterator[Data | None]:
             raise SeqloomError(message) from None
 
 
-def _paths(data: Data | None) -> list[str]:
-    """The paths, or none where the data is a list of examples."""
+def paths_of(data: Data | None) -> list[str]:
+    """The paths, or none where the data is a list of examples, as three strings or more are."""
     if isinstance(data, (str, Path)):
         return [str(data)]
-    if data and all(isinstance(item, (str, Path)) for item in data):
+    if data and len(data) <= 2 and all(isinstance(item, (str, Path)) for item in data):
         return [str(item) for item in data]
     return []
 
 
+def is_pipe(path: str) -> bool:
+    """Whether it can be read only once."""
+    return path == "-" or Path(path).is_fifo()
+
+
 def examples(data: Any, columns: int, **options: Any) -> Iterator[Example]:
     """Of files or of a list; the options are those of `readers.read`."""
-    paths = _paths(data)
+    paths = paths_of(data)
     return read(paths, columns, **options) if paths else from_pairs(data, columns, **options)
 
 

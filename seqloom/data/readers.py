@@ -37,6 +37,14 @@ class Tally:
         self.reasons[reason] += 1
         self.first_lines.setdefault(reason, line)
 
+    def sentence(self, title: str) -> str:
+        """What was skipped and why."""
+        reasons = ", ".join(
+            f"{count:,} x {reason} (first at line {self.first_lines[reason]:,})"
+            for reason, count in self.reasons.most_common()
+        )
+        return f"Skipped {self.skipped:,} {title} lines: {reasons}."
+
 
 class _LineError(Exception):
     """A line that is no example: a short reason to count, what was wrong and what to do, and what stood there."""
@@ -114,7 +122,7 @@ def _examples(
         except _LineError as bad:
             if not skip_bad:
                 where = f"{title}, line {number}: {bad.advice}, found {_shortened(bad.content)}"
-                raise SeqloomError(f"{where}; mend the line, or skip bad lines") from None
+                raise SeqloomError(f"{where}; mend the line, or skip bad lines with --skip-bad") from None
             tally.skip(bad.reason, number)
             continue
         good += 1
@@ -164,6 +172,8 @@ def _from_json(text: str, columns: int) -> Columns:
         raise _LineError("bad JSON", "expected one JSON object a line", text) from None
     if not isinstance(record, dict):
         raise _LineError("bad JSON", "expected a JSON object", text)
+    if columns == 1 and {"source", "target"} <= record.keys():
+        raise _LineError("two columns", "a language model takes texts without a source", text)
     keys = ["source", "target"] if columns == 2 else ["target" if "target" in record else "text"]
     values: list[str | None] = [] if columns == 2 else [None]
     for key in keys:

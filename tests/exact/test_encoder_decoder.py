@@ -1,0 +1,203 @@
+"""What passes from a recurrent encoder to a recurrent decoder, and by which way."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from seqloom.attention.additive import Additive
+from seqloom.attention.bilinear import Bilinear
+from seqloom.cells.gru import GRU
+from seqloom.cells.lstm import LSTM
+from seqloom.decoders.recurrent import Recurrent as Decoder
+from seqloom.encoders.recurrent import Recurrent as Encoder
+from seqloom.types import Padded
+from tests.building import BOS, build, memory_for, source
+
+SIZE = 8
+TOP = "1"  # of two layers
+CELLS = pytest.mark.parametrize("cell", [LSTM, GRU, partial(GRU, reset="before")], ids=["lstm", "gru", "gru-before"])
+ORDERS = pytest.mark.parametrize("order", ["luong", "bahdanau"])
+
+
+def inputs(seed=3):
+    words = source((5, 5, 5), seed=seed)
+    words.values[:, 0] = BOS
+    return words
+
+
+# -- the bridge
+
+
+@CELLS
+def test_copying_hands_over_the_states_at_each_sources_own_end(cell):
+    encoder, decoder = build(Encoder, cell=cell), build(Decoder, cell=cell, bridge="copy")
+    batch = source((5, 3, 1))
+    start = decoder.start(decoder.prepare(encoder(batch)))["layers"]
+    for row, length in enumerate(batch.lengths):
+        values = encoder.embedding(batch.values[row : row + 1, :length])  # read once more, symbol by symbol
+        for layer, part in enumerate(encoder.forwards):
+            state, outputs = part.start(1), []
+            for value in values.unbind(1):
+                output, state = part(part.project(value), state)
+                outputs.append(output)
+            values = torch.stack(outputs, dim=1)
+            assert start[str(layer)].keys() == state.keys()
+            for name in state:
+                torch.testing.assert_close(start[str(layer)][name][row], state[name][0])
+
+
+def test_copying_passes_the_gradient_on_as_it_is():
+    encoder, decoder = build(Encoder), build(Decoder, bridge="copy")
+    memory = encoder(source())
+    start = decoder.start(memory)["layers"][TOP]["cell"]
+    given = torch.randn_like(start)
+    torch.testing.assert_close(torch.autograd.grad((start * given).sum(), memory.final["layers"][TOP]["cell"])[0], given)
+
+
+def test_a_dense_bridge_is_tanh_of_a_projected_summary():
+    decoder = build(Decoder, bridge="dense")
+    memory = memory_for(decoder)
+    expected = torch.tanh(memory.final["summary"] @ decoder.bridging.weight.T + decoder.bridging.bias)
+    start = decoder.start(memory)["layers"]
+    entries = [start[layer][name] for layer in ("0", TOP) for name in ("hidden", "cell")]
+    torch.testing.assert_close(torch.cat(entries, dim=-1), expected)
+
+
+# -- attention or none
+
+
+def without_attention(decoder):
+    """A decoder that has all weights of another but those that a context goes through."""
+    plain = build(Decoder)
+    weights = {name: value for name, value in decoder.state_dict().items() if not name.startswith("attention.")}
+    width = plain.embedding.embedding_dim
+    for name, columns in (("stack.cells.0.kernel.weight_ih_l0", width), ("output.weight", SIZE)):
+        weights[name] = weights[name][:, :columns]
+    plain.load_state_dict(weights)
+    return plain
+
+
+@ORDERS
+@pytest.mark.parametrize("input_feeding", [False, True])
+@torch.no_grad()
+def test_with_what_attention_says_zeroed_a_decoder_is_one_without_it(order, input_feeding):
+    decoder = build(Decoder, attention=Additive, order=order, combine="add", input_feeding=input_feeding)
+    memory = memory_for(decoder)
+    expected = without_attention(decoder)(memory, inputs()).scores
+    assert (decoder(memory, inputs()).scores - expected).abs().max() > 1e-3
+    decoder.output.weight[:, SIZE:] = 0
+    entering = decoder.stack.cells[0].kernel.weight_ih_l0
+    entering[:, decoder.embedding.embedding_dim :] = 0
+    torch.testing.assert_close(decoder(memory, inputs()).scores, expected)
+
+
+def test_without_attention_only_the_final_state_hears_of_the_loss():
+    encoder, decoder = build(Encoder), build(Decoder)
+    memory = encoder(source((5, 3, 1)))
+    embedded = encoder.embedding.weight
+    loss = decoder(decoder.prepare(memory), inputs()).scores.pow(2).sum()
+    of_states, of_summary, of_symbols = torch.autograd.grad(
+        loss, (memory.states, memory.final["summary"], embedded), allow_unused=True
+    )
+    assert of_states is None  # no way from any of them but the last, which is the summary
+    assert (of_summary.abs().amax(-1) > 0).all()
+    used = source((5, 3, 1)).values[0].unique()
+    assert (of_symbols[used].abs().amax(-1) > 0).all()  # through time even the first symbol
+
+
+@ORDERS
+def test_with_attention_every_real_state_hears_of_the_loss(order):
+    encoder, decoder = build(Encoder), build(Decoder, attention=Additive, order=order, bridge="zero")
+    memory = encoder(source((5, 3, 1)))
+    loss = decoder(decoder.prepare(memory), inputs()).scores.pow(2).sum()
+    influence = torch.autograd.grad(loss, memory.states)[0].abs().amax(-1)  # (B, T)
+    assert torch.equal(influence > 0, memory.mask)
+
+
+# -- how state and context meet
+
+
+def advanced(decoder, memory, token, state):
+    """One step of the stack alone and a context, both by hand: the state before and after it, and the context."""
+    before = state["layers"][TOP]["hidden"]
+    entering = [decoder.embedding(token)]
+    if decoder.fed_size:
+        entering.append(state["fed"])
+    if decoder.order == "bahdanau":
+        context = decoder.attention(before[:, None], memory, {})[0][:, 0]
+        output, layers = decoder.stack.step(torch.cat([*entering, context], dim=-1), state["layers"])
+    else:
+        output, layers = decoder.stack.step(torch.cat(entering, dim=-1), state["layers"])
+        context = decoder.attention(output[:, None], memory, {})[0][:, 0]
+    return output, context, layers
+
+
+@ORDERS
+@pytest.mark.parametrize("input_feeding", [False, True])
+@torch.no_grad()
+def test_added_attention_is_two_products_in_the_logits(order, input_feeding):
+    decoder = build(Decoder, attention=Bilinear, order=order, combine="add", input_feeding=input_feeding)
+    memory = memory_for(decoder)
+    state, tokens = decoder.start(memory), inputs()
+    scores = decoder(memory, tokens).scores
+    of_state, of_context = decoder.output.weight.split([SIZE, SIZE], dim=1)
+    for time, token in enumerate(tokens.values.unbind(1)):
+        output, context, layers = advanced(decoder, memory, token, state)
+        expected = output @ of_state.T + context @ of_context.T + decoder.output.bias
+        torch.testing.assert_close(scores[:, time], expected)
+        state = {"layers": layers, "attention": {}, "fed": context}
+
+
+@ORDERS
+@torch.no_grad()
+def test_concatenated_attention_is_luongs_equation_and_feeding_feeds_it(order):
+    decoder = build(Decoder, attention=Bilinear, order=order, input_feeding=True)
+    memory = memory_for(decoder)
+    state, tokens = decoder.start(memory), inputs()
+    assert not state["fed"].any()
+    scores = decoder(memory, tokens).scores
+    for time, token in enumerate(tokens.values.unbind(1)):
+        output, context, layers = advanced(decoder, memory, token, state)
+        joined = torch.tanh(torch.cat([context, output], dim=-1) @ decoder.join.weight.T + decoder.join.bias)
+        torch.testing.assert_close(scores[:, time], joined @ decoder.output.weight.T + decoder.output.bias)
+        state = {"layers": layers, "attention": {}, "fed": joined}
+
+
+@torch.no_grad()
+def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_the_one_after():
+    for order in ("bahdanau", "luong"):
+        decoder = build(Decoder, attention=Additive, order=order)
+        memory, tokens = memory_for(decoder), inputs()
+        weights = decoder(memory, tokens, attention=True).attention["source"][:, 0, 0]  # (B, U, T)
+        state = decoder.start(memory)
+        for time, token in enumerate(tokens.values.unbind(1)):
+            after = decoder.step(token, state, memory)[1]
+            asking = state if order == "bahdanau" else after
+            _, _, expected = decoder.attention(asking["layers"][TOP]["hidden"][:, None], memory, {}, weights=True)
+            torch.testing.assert_close(weights[:, time], expected[:, 0, 0])
+            state = after
+
+        other = tokens.values.clone()
+        other[:, 2] = 4 + (other[:, 2] - 3) % 5  # another third word
+        moved = decoder(memory, Padded(other, tokens.lengths), attention=True).attention["source"][:, 0, 0]
+        changed = ((moved - weights).abs().amax((0, 2)) > 1e-9).tolist()
+        assert changed == [False, False, order == "luong", True, True]
+
+
+@pytest.mark.parametrize("combine", ["concat", "add", "rnn"])
+@torch.no_grad()
+def test_only_what_is_fed_lets_the_memory_into_the_recurrence(combine):
+    """Luong's recurrence never sees the memory, unless input feeding tells it, one step late."""
+    for feeding in (False, True):
+        decoder = build(Decoder, attention=Additive, combine=combine, input_feeding=feeding, bridge="zero")
+        memory = memory_for(decoder)
+        other = decoder.prepare(replace(memory, states=memory.states + 1, extra={}))
+        state, changed = decoder.start(memory), decoder.start(other)
+        differ = []
+        for token in inputs().values.unbind(1):
+            _, state = decoder.step(token, state, memory)
+            _, changed = decoder.step(token, changed, other)
+            differ.append(bool((state["layers"][TOP]["hidden"] != changed["layers"][TOP]["hidden"]).any()))
+        assert differ == ([False] + [feeding] * 4)
