@@ -181,6 +181,23 @@ class Run:
             remove(replaced)
         return checkpoint
 
+    def copy(self, path: Path | str, tensors: Mapping[str, Tensor]) -> None:
+        """Another run folder with these weights, whole or not at all, without what only training needs."""
+        path = Path(path)
+        self.refuse_existing(path)
+        partial = path.with_name(f".{path.name}.partial")
+        with saving(path):
+            remove(partial)
+            try:
+                shutil.copytree(
+                    self.path, partial, ignore=shutil.ignore_patterns("checkpoints", self.weights.name, ".*")
+                )
+                write(partial / self.weights.name, weights.to_bytes(tensors))
+                os.rename(partial, path)  # over an empty folder too
+            except BaseException:
+                remove(partial)
+                raise
+
     def prune(self, keep: Iterable[int]) -> None:
         """Remove all checkpoints but the newest and those of the given steps."""
         kept = {*keep, *(checkpoint.step for checkpoint in self.checkpoints()[-1:])}

@@ -29,7 +29,8 @@ def choose(survey: Survey) -> Choice:
         settings: list[str] = []
     elif max(source.mean_characters, target.mean_characters) <= 48 and source.mean_words <= 6:
         recipe = "dates"
-        why = f"both sides are short (on average {source.mean_characters:.0f} and {target.mean_characters:.0f} characters)"
+        lengths = f"{source.mean_characters:.0f} and {target.mean_characters:.0f} characters"
+        why = f"both sides are short (on average {lengths})"
         settings = []
     else:
         recipe = "multi30k-transformer"
@@ -40,4 +41,5 @@ def choose(survey: Survey) -> Choice:
     if not survey.cut and survey.examples < 3000:
         settings += ["train.tokens=1024", "train.epochs=60"]
         why += "; little data, so small batches and many epochs"
-    return Choice(recipe, settings, [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."])
+    reasons = [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."]
+    return Choice(recipe, settings, reasons)

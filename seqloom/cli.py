@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -15,7 +15,6 @@ from seqloom.errors import SeqloomError
 
 app = typer.Typer(
     help="Sequence-to-sequence learning: from a file of pairs to a trained, explained, reusable model.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -23,10 +22,19 @@ app = typer.Typer(
 Run = Annotated[Path, typer.Argument(help="A run folder, as `seqloom train` writes.")]
 Data = Annotated[
     list[Path] | None,
-    typer.Option("--data", help="Pairs: a TSV or JSONL file, - for stdin, or given twice two line-aligned files; also .gz."),
+    typer.Option(
+        "--data", help="Pairs: a TSV or JSONL file, - for stdin, or given twice two line-aligned files; also .gz."
+    ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Run code of the run's own (module:Class parts).")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run code that is not Seqloom's (module:Class parts), found in this folder too.",
+        callback=lambda trust: trust and import_from_here(),
+    ),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Count bad lines and go on.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.")]
@@ -35,9 +43,13 @@ NBest = Annotated[int, typer.Option("--n-best", help="Outputs a source.")]
 
 @app.command()
 def train(
-    recipe: Annotated[str | None, typer.Argument(help="A packaged recipe or a TOML file; without one the data decides.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A packaged recipe or a TOML file; without one the data decides.")
+    ] = None,
     data: Data = None,
-    valid: Annotated[list[Path] | None, typer.Option("--valid", help="Validation pairs; without them some are held out.")] = None,
+    valid: Annotated[
+        list[Path] | None, typer.Option("--valid", help="Validation pairs; without them some are held out.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to write.")] = None,
     settings: Set = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
@@ -60,11 +72,13 @@ def train(
     if skip_bad:
         changes.append("data.skip_bad=true")
     model = fit(paths(data), recipe, out=out, valid=paths(valid), settings=changes, resume=resume, trust=trust)
-    if processes.is_lead():
-        note(f"The run is in {out}. Try: echo ... | seqloom predict {out}")
+    interrupted = model.summary is not None and model.summary.stopped == "interrupted"
+    if processes.is_lead() and not interrupted:
+        verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
+        note(f"The run is in {out}. Try: {verb} {out}")
     processes.end()
-    if model.summary is not None and model.summary.stopped == "interrupted":
-        note(f"Interrupted and saved. Continue with: seqloom train --resume --out {out}")
+    if interrupted:
+        note(f"Interrupted and saved. Continue with --resume: seqloom train --resume --out {out}")
         raise typer.Exit(130)
 
 
@@ -73,8 +87,12 @@ def predict(
     run: Run,
     n_best: NBest = 1,
     beam_size: BeamSize = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines with scores and tokens.")] = False,
-    attention: Annotated[bool, typer.Option("--attention", help="With --json: where each output looked.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON lines with scores and tokens; so are n-best lists.")
+    ] = False,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="JSON lines with where each output looked, too.")
+    ] = False,
     prefix: Annotated[str | None, typer.Option(help="Every output begins with this.")] = None,
     ban: Annotated[list[str] | None, typer.Option(help="No output contains this; may be given again.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="Every output contains this; may be given again.")] = None,
@@ -86,10 +104,9 @@ def predict(
     from seqloom.predict import Predictor
 
     model = Predictor.load(run, device, trust)
-    options = {**search_settings(settings), **({"beam_size": beam_size} if beam_size else {}), "n_best": n_best}
-    options |= {"prefix": prefix, "banned": ban or (), "required": require or (), "attention": attention and as_json}
-    if n_best > 1:
-        as_json = True
+    options = {**search_settings(settings, beam_size), "n_best": n_best, "attention": attention}
+    options |= {"prefix": prefix, "banned": ban or (), "required": require or ()}
+    as_json = as_json or attention or n_best > 1
     for sources in chunks(sys.stdin.buffer):
         asked = [source for source in sources if source.strip()]
         answers = iter(model.candidates(asked, **options))
@@ -119,12 +136,14 @@ def evaluate(
 
     model = Predictor.load(run, device, trust)
     examples = read_examples(model, data, skip_bad)
-    options = {**search_settings(settings), **({"beam_size": beam_size} if beam_size else {})}
-    print(json.dumps({"examples": len(examples), **model.evaluate(examples, **options)}))
+    measured = model.evaluate(examples, **search_settings(settings, beam_size))
+    print(json.dumps({"examples": len(examples), **measured}))
 
 
 @app.command()
-def score(run: Run, data: Data = None, device: Device = "auto", skip_bad: SkipBad = False, trust: Trust = False) -> None:
+def score(
+    run: Run, data: Data = None, device: Device = "auto", skip_bad: SkipBad = False, trust: Trust = False
+) -> None:
     """The log-probability of each pair, one a line."""
     from seqloom.predict import Predictor
 
@@ -137,12 +156,16 @@ def score(run: Run, data: Data = None, device: Device = "auto", skip_bad: SkipBa
 def generate(
     run: Run,
     prefix: Annotated[str | None, typer.Option(help="Text to go on from.")] = None,
-    count: Annotated[int, typer.Option(help="How many texts.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     temperature: Annotated[float | None, typer.Option(help="Below 1 bolder, above 1 wilder.")] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", help="Draw from the k likeliest only.")] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", help="Draw from the likeliest of this joint probability.")] = None,
-    argmax_every: Annotated[int | None, typer.Option("--argmax-every", help="Each n-th symbol is the likeliest.")] = None,
-    maximum_length: Annotated[int | None, typer.Option("--maximum-length", help="Symbols at most.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Draw from the k likeliest only.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Draw from the likeliest of this joint probability.")
+    ] = None,
+    argmax_every: Annotated[
+        int | None, typer.Option("--argmax-every", min=0, help="Each n-th symbol is the likeliest.")
+    ] = None,
+    maximum_length: Annotated[int | None, typer.Option("--maximum-length", min=1, help="Symbols at most.")] = None,
     seed: Annotated[int | None, typer.Option(help="For the same texts again.")] = None,
     device: Device = "auto",
     trust: Trust = False,
@@ -151,10 +174,10 @@ def generate(
     from seqloom.predict import Predictor
 
     model = Predictor.load(run, device, trust)
-    options: dict[str, Any] = dict(
-        temperature=temperature, top_k=top_k, top_p=top_p, argmax_every=argmax_every, maximum_length=maximum_length, seed=seed
-    )
-    for text in model.generate(count, prefix=prefix, **{name: value for name, value in options.items() if value is not None}):
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "argmax_every": argmax_every}
+    options |= {"maximum_length": maximum_length, "seed": seed}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    for text in model.generate(count, prefix=prefix, **given):
         print(text)
 
 
@@ -169,18 +192,21 @@ def explain(
     trust: Trust = False,
 ) -> None:
     """Show why a run answers as it does: here in plain text, and on a page with --out."""
+    from seqloom.checkpoint import replace_file
     from seqloom.explain.page import page
     from seqloom.explain.terminal import render
     from seqloom.predict import Predictor
 
     if out is not None and not out.parent.is_dir():
-        raise SeqloomError(f"{out}: there is no folder {out.parent}")
+        raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    if out is not None and out.is_dir():
+        raise SeqloomError(f"{out} is a folder; expected the name of a page, such as {out / 'page.html'}")
     model = Predictor.load(run, device, trust)
-    found = model.explain(text, n_best=n_best, **({"beam_size": beam_size} if beam_size else {}))
+    found = model.explain(text, n_best=n_best, **search_settings(None, beam_size))
     columns = os.get_terminal_size().columns if sys.stdout.isatty() else 100
     print(render(found, width=max(columns, 40), colour=sys.stdout.isatty()))
     if out is not None:
-        out.write_text(page(found), encoding="utf-8")
+        replace_file(out, page(found).encode())
         note(f"The page is {out}.")
 
 
@@ -191,7 +217,7 @@ def check(recipe: str, settings: Set = None, trust: Trust = False) -> None:
 
     from seqloom import config
 
-    full = config.complete(config.override(config.read(recipe), settings or []), recipe, trust)
+    full = config.complete(config.override(config.read(recipe, trust), settings or []), recipe, trust)
     print(tomli_w.dumps(full), end="")
 
 
@@ -210,21 +236,18 @@ def recipes() -> None:
 def average(
     run: Run,
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
-    count: Annotated[int, typer.Option(help="How many of the newest checkpoints.")] = 5,
+    count: Annotated[int, typer.Option(min=2, help="How many of the newest checkpoints.")] = 5,
 ) -> None:
     """A run whose weights are the mean of its newest checkpoints."""
-    import shutil
-
     from seqloom import checkpoint
 
     ours = checkpoint.Run.open(run)
     found = ours.checkpoints()[-count:]
     if len(found) < 2:
-        raise SeqloomError(f"{run} has {len(found)} checkpoint(s): averaging takes two or more (train.keep = N keeps them)")
+        count_found = f"{run} has {len(found)} checkpoint{'s' * (len(found) != 1)}"
+        raise SeqloomError(f"{count_found}: averaging takes two or more (train.keep = N keeps them)")
     checkpoint.Run.refuse_existing(out)
-    weights = checkpoint.average([each.path for each in found])
-    shutil.copytree(run, out, ignore=shutil.ignore_patterns("checkpoints", "model.safetensors", ".*"), dirs_exist_ok=True)
-    checkpoint.Run.open(out).publish(weights)
+    ours.copy(out, checkpoint.average([each.path for each in found]))
     note(f"The mean of steps {', '.join(str(each.step) for each in found)} is in {out}.")
 
 
@@ -259,22 +282,37 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def import_from_here() -> bool:
+    """Parts of one's own are looked for in the working folder, where an installed command does not look by itself."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return True
+
+
 def paths(given: list[Path] | None) -> list[str] | None:
+    if given and len(given) > 2:
+        raise SeqloomError(f"{len(given)} files were given; expected one file of pairs or two line-aligned files")
     return [str(path) for path in given] if given else None
 
 
-def search_settings(assignments: list[str] | None) -> dict[str, Any]:
-    """"length_penalty=0.6" or "search.length_penalty=0.6" as settings of the search."""
+def search_settings(assignments: list[str] | None, beam_size: int | None = None) -> dict[str, Any]:
+    """ "length_penalty=0.6" or "search.length_penalty=0.6" as settings of the search."""
     from seqloom import config
 
     named = [each if each.startswith("search.") else f"search.{each}" for each in assignments or []]
-    return dict(config.override({}, named).get("search", {}))
+    found = dict(config.override({}, named).get("search", {}))
+    return found if beam_size is None else {**found, "beam_size": beam_size}
 
 
 def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[Any]:
-    from seqloom.data.readers import read
+    from seqloom.data.readers import Tally, read
 
-    return list(read(paths(data) or ["-"], 1 if model.task.source is None else 2, skip_bad=skip_bad))
+    tally = Tally()
+    columns = 1 if model.task.source is None else 2
+    found = list(read(paths(data) or ["-"], columns, skip_bad=skip_bad, tally=tally))
+    if tally.skipped:
+        note(tally.sentence("bad"))
+    return found
 
 
 def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
@@ -285,7 +323,8 @@ def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
         try:
             found.append(line.decode("utf-8").rstrip("\r\n"))
         except UnicodeDecodeError:
-            raise SeqloomError(f"standard input, line {number}: not UTF-8; convert it first, for example with iconv") from None
+            message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
+            raise SeqloomError(message) from None
         if len(found) >= size:
             yield found
             found = []
@@ -296,21 +335,26 @@ def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
 def main() -> None:
     """The entry point: a user's mistake is one line."""
     try:
-        app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], prog_name="seqloom", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)  # an Exit comes back as its code
     except SeqloomError as error:
-        note(f"seqloom: {error}")
-        sys.exit(2)
-    except (typer.Exit, typer.Abort) as stop:
-        sys.exit(getattr(stop, "exit_code", 1))
+        fail(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
     except BrokenPipeError:  # the reader has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except OSError as error:  # a full disk, a folder nobody may write to
+        fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except Exception as error:
-        import click
+        # Known by what they can do: some versions of typer bring a click of their own.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        verb = context.command_path if context else "seqloom"
+        fail(f"{error.format_message()} (see {verb} --help)")
 
-        if isinstance(error, click.ClickException):
-            note(f"seqloom: {error.format_message()}")
-            sys.exit(2)
-        raise
+
+def fail(reason: str) -> NoReturn:
+    note(f"seqloom: {' '.join(reason.split())}")
+    sys.exit(2)

@@ -280,9 +280,9 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
         raise SeqloomError("encoder and task.source: set both, or neither for a language model")
     encoder, share = None, recipe.get("share_embeddings", False)
     if source_codec is not None:
-        if share and source_codec.vocabulary != target_codec.vocabulary:
+        if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another symbol
             sizes = f"task.source has {source_codec.vocabulary} symbols and task.target {target_codec.vocabulary}"
-            raise SeqloomError(f"share_embeddings = true: {sizes}; set task.joint = true for one vocabulary")
+            raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
         offered = {"vocabulary": source_codec.vocabulary, "pad": PAD}
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", offered, trust)
     memory_size = encoder.output_size if encoder is not None else 0

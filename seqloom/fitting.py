@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -23,7 +25,7 @@ from seqloom.train import processes
 from seqloom.train.device import choose_device
 from seqloom.train.display import Display
 from seqloom.train.trainer import Trainer
-from seqloom.types import Example
+from seqloom.types import Batch, Example
 
 Data = Any  # a path, two paths of line-aligned files, or a list of pairs
 Recipe = dict[str, Any]
@@ -47,32 +49,35 @@ def fit(
     with `resume=True` continues a run that was interrupted.
     """
     display = display or (Display() if processes.is_lead() else Display.silent())
+    if not resume:
+        Run.refuse_existing(out)
     with dataset.repeatable(data, cache_folder()) as rows, dataset.repeatable(valid, cache_folder()) as valid_rows:
         if resume:
             run = Run.open(out, writing=processes.is_lead())
             full = resumed(run, recipe, settings, trust)
             task = config.build_task(full, trust).load(run.path)
         else:
-            Run.refuse_existing(out)
             chosen, where = chosen_recipe(recipe, rows, settings, trust, display)
             chosen = config.override(chosen, list(settings))
             full = config.complete(chosen, where, trust)
             task = config.build_task(full, trust)
             if "init" in full:
                 task.load(initial(full, trust).path)
+        check_early(full, task, trust)
         processes.begin(choose_device(full["train"]["device"]))
         prepared = prepare(full, task, rows, valid_rows, fit=not resume and "init" not in full)
-        for line in prepared.report.lines():
-            display.say(line)
 
     if not resume:
         limit_lengths(full, chosen, prepared.report)
         note_data(full, data, valid)
     torch.manual_seed(full["seed"])
     model = config.build_model(full, task.source, task.target, trust)
+    rehearse(model, task.collate(prepared.valid, np.arange(1)))
+    if not resume and "init" in full:
+        load_weights(model, initial(full, trust).weights)
+    for line in prepared.report.lines():
+        display.say(line)
     if not resume:
-        if "init" in full:
-            load_weights(model, initial(full, trust).weights)
         with processes.lead_first():
             run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
     trainer = Trainer(
@@ -110,11 +115,14 @@ def chosen_recipe(
         raise SeqloomError("nothing to train on: give --data FILE, a recipe, or both")
     given = config.override({}, list(settings))
     if "init" in given:
-        other = Run.open(given["init"])
+        other = Run.open(str(given["init"]))
+        where = str(other.path / "config.toml")
+        theirs = config.complete(other.recipe(), where, trust)
         display.say(f"The recipe is that of {other.path}.")
-        return without_data(other.recipe()), str(other.path / "config.toml")
-    reading = {name: value for name, value in given.get("data", {}).items() if name in ("skip_bad", "max_characters")}
-    choice = choose(survey(dataset.examples(data, columns=2, **reading)))
+        return without_data(theirs), where
+    reading = config.fill(config.sections()["data"], given.get("data", {}), "data", trust)
+    options = {name: reading[name] for name in ("skip_bad", "max_characters")}
+    choice = choose(survey(dataset.examples(data, columns=2, **options)))
     for reason in choice.reasons:
         display.say(reason)
     return config.override(config.read(choice.recipe), choice.settings), choice.recipe
@@ -140,6 +148,23 @@ def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str
             "resume with the old values, or train anew into another --out"
         )
     return after
+
+
+def check_early(full: Recipe, task: Pairs, trust: bool) -> None:
+    """Mistakes that would show only after the data was read, or with the first prediction, show now."""
+    config.build("objectives", full["objective"], "objective", trust)
+    config.build("search", full["search"], "search", trust)
+    if full["train"]["select_by"] not in ("", "loss", "perplexity"):
+        task.higher_is_better(full["train"]["select_by"])
+
+
+@torch.no_grad()
+def rehearse(model: nn.Module, batch: Batch) -> None:
+    """One example through the whole model: parts that do not fit say so before anything is written."""
+    try:
+        model(batch)
+    except ValueError as error:
+        raise SeqloomError(f"encoder and decoder do not fit: {error}") from error
 
 
 def prepare(full: Recipe, task: Pairs, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
@@ -182,22 +207,21 @@ def note_data(full: Recipe, data: Data, valid: Data) -> None:
 
 def without_data(recipe: Recipe) -> Recipe:
     """The recipe of a run without what its data said: for other data it is found anew."""
-    decoder = {name: value for name, value in recipe["decoder"].items() if name not in ("length_ratio", "length_offset")}
-    return {**{name: value for name, value in recipe.items() if name not in ("data", "init")}, "decoder": decoder}
+    recipe = copy.deepcopy({name: table for name, table in recipe.items() if name not in ("data", "init")})
+    for name in ("length_ratio", "length_offset"):
+        recipe["decoder"].pop(name, None)
+    return recipe
 
 
 def initial(full: Recipe, trust: bool) -> Run:
     """Fine-tuning: the run to take vocabularies and weights from. Its sides must be written as ours are."""
     run = Run.open(full["init"])
     theirs = config.complete(run.recipe(), str(run.path / "config.toml"), trust)["task"]
-    sides = [{name: task.get(name) for name in ("source", "target", "joint")} for task in (theirs, full["task"])]
-    different = config.difference(*sides)
-    if different:
-        key = different[0]
-        before, after = (functools.reduce(lambda table, name: (table or {}).get(name), key.split("."), side) for side in sides)
+    keys = config.difference(theirs, full["task"])
+    if different := [key for key in keys if key.startswith(("source", "target", "joint"))]:
         raise SeqloomError(
-            f"init = {full['init']}: it was trained with task.{key} = {show(before)}, this recipe has {show(after)}: "
-            "its weights know its own vocabularies only; set the task as there, or leave the recipe out to take its own"
+            f"init = {run.path}: its recipe has another {', '.join(f'task.{key}' for key in different[:4])}, and its "
+            f"weights know its own vocabularies only: set these as in {run.path / 'config.toml'}, or give no recipe"
         )
     return run
 

@@ -111,7 +111,7 @@ def find_own(folder: str, name: str, key: str, trust: bool) -> type:
 def untrusted(name: str, key: str) -> SeqloomError:
     """Why a part of the user's own is refused."""
     return SeqloomError(
-        f"{key} = {show(name)}: names code outside Seqloom; trust it (--trust, in Python trust=True) or choose another part"
+        f"{key} = {show(name)}: names code outside Seqloom; trust it (--trust, or trust=True) or choose another part"
     )
 
 

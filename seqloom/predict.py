@@ -131,7 +131,9 @@ class Predictor:
         return answers
 
     @torch.no_grad()
-    def generate(self, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any) -> list[Any]:
+    def generate(
+        self, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any
+    ) -> list[Any]:
         """Outputs of a language model: from nothing, or going on from a prefix."""
         if self.task.source is not None:
             raise SeqloomError("this run reads a source: use `predict`")
@@ -154,7 +156,7 @@ class Predictor:
         return [*chosen, Required(always, EOS)] if always else chosen
 
     def prefix(self, value: Any, rows: int) -> Padded | None:
-        if value is None:
+        if value is None or value == "":
             return None
         return Padded.stack([self.encoded(self.task.target, value, "prefix", known=True)] * rows).to(self.device)
 
@@ -191,9 +193,7 @@ class Predictor:
         """The log-probability of each target given its source; a language model takes the targets alone."""
         source, target = self.task.source, self.task.target
         examples = [pair if isinstance(pair, Example) else as_example(pair, source is not None) for pair in pairs]
-        sources = (
-            None if source is None else [self.encoded(source, example.source, "source") for example in examples]
-        )
+        sources = None if source is None else [self.encoded(source, example.source, "source") for example in examples]
         targets = [target.encode(example.target, example.source) for example in examples]
         scores = [0.0] * len(examples)
         longest = [torch.empty(max(len(t) + 1, len(sources[row]) if sources else 0)) for row, t in enumerate(targets)]
@@ -209,7 +209,9 @@ class Predictor:
 
     def evaluate(self, examples: Iterable[Any], **settings: Any) -> dict[str, float]:
         """The task's metrics on examples or pairs; a language model's perplexity."""
-        found = [each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples]
+        found = [
+            each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
+        ]
         if not found:
             raise SeqloomError("nothing to evaluate: the data is empty")
         if self.task.source is None:
@@ -230,6 +232,8 @@ class Predictor:
         """Why the model answers as it does: alignment, attention, runners-up, n-best list, beam tree."""
         from seqloom.explain.reading import explain
 
+        if source is not None and self.task.source is not None:
+            self.encoded(self.task.source, source, "source")
         return explain(self, source, n_best=n_best, **settings)
 
 

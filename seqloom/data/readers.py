@@ -43,7 +43,7 @@ class Tally:
             f"{count:,} x {reason} (first at line {self.first_lines[reason]:,})"
             for reason, count in self.reasons.most_common()
         )
-        return f"Skipped {self.skipped:,} {title} lines: {reasons}."
+        return f"Skipped {self.skipped:,} {title} line{'s' * (self.skipped != 1)}: {reasons}."
 
 
 class _LineError(Exception):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from seqloom.contracts import Constraint, Decoder, Search
 from seqloom.search.constraints import Constraints
-from seqloom.search.opening import open_rows, prefixes
+from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
 
 
@@ -65,11 +65,9 @@ class BeamSearch(Search):
     ):
         if beam_size < 1 or not 1 <= n_best <= beam_size:
             raise ValueError(f"beam_size = {beam_size} must be at least 1, and n_best = {n_best} from 1 to beam_size")
-        if maximum_length is not None and maximum_length <= minimum_length:
-            raise ValueError(f"maximum_length = {maximum_length} must exceed minimum_length = {minimum_length}")
         self.beam_size, self.n_best = beam_size, n_best
         self.length_penalty, self.normalisation, self.coverage_penalty = length_penalty, normalisation, coverage_penalty
-        self.minimum_length, self.maximum_length, self.no_repeat = minimum_length, maximum_length, no_repeat
+        self.opening = Opening(minimum_length, maximum_length, no_repeat)
         self.early_stopping = early_stopping and not coverage_penalty  # a penalty known only at the end bounds nothing
 
     def normaliser(self, length: Tensor | int) -> Tensor:
@@ -84,16 +82,7 @@ class BeamSearch(Search):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Beam:
-        tokens, state, begun = open_rows(
-            decoder,
-            memory,
-            self.beam_size,
-            prefix,
-            constraints,
-            self.minimum_length,
-            self.maximum_length,
-            self.no_repeat,
-        )
+        tokens, state, begun = self.opening.rows(self.beam_size, decoder, memory, prefix, constraints)
         dtype = next(decoder.parameters()).dtype
         totals = torch.full((memory.rows, self.beam_size), float("-inf"), dtype=dtype, device=tokens.device)
         totals[:, 0] = 0  # all rows of a source begin alike: expand one of them only
@@ -109,7 +98,7 @@ class BeamSearch(Search):
 
     def advance(self, decoder: Decoder, memory: Memory, beam: Beam) -> Beam:
         live = memory if len(beam.entries) == memory.rows else memory.select(beam.entries)
-        every = 1 if live.lengths.device.type == "cpu" else 8  # asking an accelerator whether all is done stalls it
+        every = steps_between_questions(beam.tokens)
         while len(beam.entries):
             beam = self.step(decoder, live, beam)
             if len(beam.steps) % every == 0:

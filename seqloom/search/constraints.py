@@ -63,8 +63,7 @@ class NoRepeat(Constraint):
             grams = history.unfold(1, self.length, 1)  # (rows, t - n + 1, n)
             recent = history[:, history.shape[1] - self.length + 1 :]  # (rows, n - 1)
             repeats = (grams[:, :, :-1] == recent[:, None]).all(-1)  # (rows, t - n + 1)
-            rows, places = repeats.nonzero(as_tuple=True)
-            allowed[rows, grams[rows, places, -1]] = False
+            allowed = ~marked(grams[:, :, -1], repeats, vocabulary)
         return allowed, {"history": history}
 
 
@@ -95,12 +94,13 @@ class Required(Constraint):
         # A free symbol must leave room for all that is missing, from its beginning, and for EOS.
         missing = sum(len(phrase) * ~done[:, number] for number, phrase in enumerate(self.phrases))  # (rows,)
         tight = (room - 2 < missing) & ~done.all(dim=1)
-        only = torch.zeros_like(allowed)
+        following, fitting = [], []
         for number, phrase in enumerate(self.phrases):
             symbols = torch.tensor(phrase, device=token.device)
             for reached in (torch.zeros_like(room), self.matched(recent, phrase)):
-                fits = ~done[:, number] & (missing - reached - 1 <= room - 2)
-                only[fits, symbols[reached[fits]]] = True
+                following.append(symbols[reached])
+                fitting.append(~done[:, number] & (missing - reached - 1 <= room - 2))
+        only = marked(torch.stack(following, dim=1), torch.stack(fitting, dim=1), vocabulary)
         allowed = torch.where(tight[:, None], only, allowed)
         begun = torch.ones_like(state["begun"])
         return allowed, {"room": room, "recent": recent, "done": done, "begun": begun}
@@ -111,6 +111,12 @@ class Required(Constraint):
         for count in range(1, len(phrase)):
             best = torch.where(ends_with(recent, phrase[:count]), count, best)
         return best
+
+
+def marked(symbols: Tensor, chosen: Tensor, vocabulary: int) -> Tensor:
+    """True at the chosen symbols of each row, without asking the device which.  twice (rows, n) -> (rows, V)"""
+    mask = torch.zeros(len(symbols), vocabulary + 1, dtype=torch.bool, device=symbols.device)
+    return mask.scatter_(1, torch.where(chosen, symbols, vocabulary), True)[:, :vocabulary]
 
 
 def ends_with(recent: Tensor, phrase: list[int]) -> Tensor:

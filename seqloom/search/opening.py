@@ -10,32 +10,38 @@ from seqloom.search.constraints import Constraints, MinimumLength, NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
 
 
-def open_rows(
-    decoder: Decoder,
-    memory: Memory,
-    rows: int,
-    prefix: Padded | None,
-    constraints: Sequence[Constraint],
-    minimum_length: int,
-    maximum_length: int | None,
-    no_repeat: int,
-) -> tuple[Tensor, State, Constraints]:
-    """For so many rows a source: the token to go on from, the state before it, and what may follow."""
-    limit = decoder.limit(memory)  # (B,)
-    if maximum_length is not None:
-        limit = limit.clamp(max=maximum_length)
-    limit = limit.clamp(min=minimum_length + 1)
-    if prefix is not None:
-        limit = torch.maximum(limit, prefix.lengths + 1)
-    chosen = list(constraints)
-    if minimum_length and decoder.eos is not None:
-        chosen.append(MinimumLength(minimum_length, decoder.eos))
-    if no_repeat:
-        chosen.append(NoRepeat(no_repeat))
-    token, state = read_prefix(decoder, memory, prefix)
-    begun = Constraints.begin(chosen, decoder, limit, prefix)
-    owner = memory.owner(memory.rows * rows)
-    return token[owner], select(state, owner), begun.select(owner)
+class Opening:
+    """What all searches can be asked: lengths (EOS not counted in the minimum), no n-gram twice."""
+
+    def __init__(self, minimum_length: int, maximum_length: int | None, no_repeat: int):
+        if maximum_length is not None and maximum_length <= minimum_length:
+            raise ValueError(f"maximum_length = {maximum_length} must exceed minimum_length = {minimum_length}")
+        self.minimum_length, self.maximum_length, self.no_repeat = minimum_length, maximum_length, no_repeat
+
+    def rows(
+        self,
+        count: int,
+        decoder: Decoder,
+        memory: Memory,
+        prefix: Padded | None,
+        constraints: Sequence[Constraint],
+    ) -> tuple[Tensor, State, Constraints]:
+        """For so many rows a source: the token to go on from, the state before it, and what may follow."""
+        limit = decoder.limit(memory)  # (B,)
+        if self.maximum_length is not None:
+            limit = limit.clamp(max=self.maximum_length)
+        limit = limit.clamp(min=self.minimum_length + 1)
+        if prefix is not None:
+            limit = torch.maximum(limit, prefix.lengths + 1)
+        chosen = list(constraints)
+        if self.minimum_length and decoder.eos is not None:
+            chosen.append(MinimumLength(self.minimum_length, decoder.eos))
+        if self.no_repeat:
+            chosen.append(NoRepeat(self.no_repeat))
+        token, state = read_prefix(decoder, memory, prefix)
+        begun = Constraints.begin(chosen, decoder, limit, prefix)
+        owner = memory.owner(memory.rows * count)
+        return token[owner], select(state, owner), begun.select(owner)
 
 
 def read_prefix(decoder: Decoder, memory: Memory, prefix: Padded | None) -> tuple[Tensor, State]:
@@ -56,3 +62,8 @@ def prefixes(prefix: Padded | None, rows: int) -> list[list[int]]:
     if prefix is None:
         return [[] for _ in range(rows)]
     return [row[:length] for row, length in zip(prefix.values.tolist(), prefix.lengths.tolist())]
+
+
+def steps_between_questions(tokens: Tensor) -> int:
+    """How often to ask whether all is done: that stalls an accelerator, and costs a processor nothing."""
+    return 1 if tokens.device.type == "cpu" else 8

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom.contracts import Constraint, Decoder, Search
 from seqloom.search.constraints import Constraints
-from seqloom.search.opening import open_rows, prefixes
+from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State
 
 
@@ -53,9 +53,8 @@ class Sampling(Search):
         if not 0 < top_p <= 1:
             raise ValueError(f"top_p = {top_p} must be in (0, 1]")
         self.n_best, self.temperature, self.top_k, self.top_p = n_best, temperature, top_k, top_p
-        self.argmax_every, self.no_repeat = argmax_every, no_repeat
-        self.minimum_length, self.maximum_length = minimum_length, maximum_length
-        self.seed = seed
+        self.argmax_every, self.seed = argmax_every, seed
+        self.opening = Opening(minimum_length, maximum_length, no_repeat)
 
     def start(
         self,
@@ -64,23 +63,15 @@ class Sampling(Search):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Draw:
-        tokens, state, begun = open_rows(
-            decoder,
-            memory,
-            self.n_best,
-            prefix,
-            constraints,
-            self.minimum_length,
-            self.maximum_length,
-            self.no_repeat,
-        )
+        tokens, state, begun = self.opening.rows(self.n_best, decoder, memory, prefix, constraints)
         return Draw(tokens, state, begun, torch.zeros_like(tokens, dtype=torch.bool), prefix)
 
     def advance(self, decoder: Decoder, memory: Memory, beam: Draw) -> Draw:
         generator = None
         if self.seed is not None:
             generator = torch.Generator(device=beam.tokens.device).manual_seed(self.seed)
-        while not bool(beam.ended.all()):
+        every = steps_between_questions(beam.tokens)
+        while len(beam.drawn) % every or not bool(beam.ended.all()):
             beam = self.step(decoder, memory, beam, generator)
         return beam
 

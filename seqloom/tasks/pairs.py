@@ -77,9 +77,8 @@ class Pairs:
     def higher_is_better(self, name: str) -> bool:
         """Whether a metric is something to have much of."""
         if name not in self.metrics:
-            raise SeqloomError(
-                f'"{name}" is none of the metrics of this task: {", ".join(self.metrics) or "it has none"}'
-            )
+            known = ", ".join(("loss", "perplexity", *self.metrics))
+            raise SeqloomError(f'train.select_by = "{name}": not measured by this task; expected one of {known}')
         return bool(import_module(f"seqloom.metrics.{name}").HIGHER_IS_BETTER)
 
     def save(self, folder: Path) -> None:

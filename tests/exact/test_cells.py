@@ -145,7 +145,9 @@ def test_the_forget_bias_sits_in_one_bias_only(value):
     forget = slice(SIZE, 2 * SIZE)
     assert (kernel.bias_ih_l0[forget] == value).all()
     assert not kernel.bias_hh_l0[forget].any()
-    others = torch.cat([bias[part] for bias in (kernel.bias_ih_l0, kernel.bias_hh_l0) for part in (slice(SIZE), slice(2 * SIZE, None))])
+    others = torch.cat(
+        [bias[part] for bias in (kernel.bias_ih_l0, kernel.bias_hh_l0) for part in (slice(SIZE), slice(2 * SIZE, None))]
+    )
     assert others.abs().max() <= SIZE**-0.5  # torch's own beginning
     assert others.any()
 
@@ -161,7 +163,9 @@ def test_along_the_cell_the_gradient_is_the_forget_gate_when_the_hidden_path_is_
 
     _, once = cell(cell.project(inputs[:, 0]), state)
     jacobian = torch.autograd.functional.jacobian(
-        lambda before: cell(cell.project(inputs[:1, 0]), {"hidden": state["hidden"][:1], "cell": before[None]})[1]["cell"][0],
+        lambda before: cell(cell.project(inputs[:1, 0]), {"hidden": state["hidden"][:1], "cell": before[None]})[1][
+            "cell"
+        ][0],
         start[0].detach(),
     )
     torch.testing.assert_close(jacobian, torch.diag(forget[0, 0]))

@@ -30,7 +30,11 @@ def values(lengths, seed):
 def weights_of(layer):
     """Our weights under the names of nn.TransformerEncoderLayer, or of the decoder layer where there is a memory."""
     attentions = {"self_attn": layer.self_attention}
-    parts = {"linear1": layer.feed_forward.inner, "linear2": layer.feed_forward.outer, "norm1": layer.self_residual.norm}
+    parts = {
+        "linear1": layer.feed_forward.inner,
+        "linear2": layer.feed_forward.outer,
+        "norm1": layer.self_residual.norm,
+    }
     if hasattr(layer, "cross_attention"):
         attentions["multihead_attn"] = layer.cross_attention
         parts |= {"norm2": layer.cross_residual.norm, "norm3": layer.feed_residual.norm}

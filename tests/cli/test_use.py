@@ -1,0 +1,305 @@
+"""The way from a file of pairs to answers, on the command line and in Python."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import seqloom
+from seqloom import config
+from seqloom.checkpoint import Run
+from seqloom.errors import SeqloomError
+from seqloom.train.display import Display
+from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
+
+RECIPES = ["char-lm", "dates", "g2p-lstm", "g2p-transformer", "multi30k-lstm", "multi30k-transformer"]
+SENTENCE = "ein mann geht mit seinem hund durch den park"
+
+
+def sets(*assignments: str) -> list[str]:
+    return [word for each in assignments for word in ("--set", each)]
+
+
+def fine(outcome: Outcome) -> Outcome:
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+class TestTraining:
+    @pytest.mark.parametrize(
+        ("rows", "chosen", "why"),
+        [
+            (pairs(), "dates", "both sides are short"),
+            ([(f"w{n}", "L UW M") for n in range(40)], "g2p-lstm", "like phonemes"),
+            ([(f"{SENTENCE} {n}", f"a man walks his dog in the park {n}") for n in range(40)], "multi30k-transformer",
+             "both sides are sentences"),
+        ],
+    )  # fmt: skip
+    def test_without_a_recipe_it_says_which_it_took_and_why(
+        self, command: Command, rows: list[tuple[str, str]], chosen: str, why: str
+    ) -> None:
+        small = sets("encoder.size=8", "decoder.size=8", "train.steps=1")
+        outcome = fine(command("train", "--data", tsv(rows=rows), "--out", "out", *small))
+        reason = outcome.err.splitlines()[0]
+        assert reason.startswith(f"Chose the recipe {chosen}: {len(rows)} pairs")
+        assert why in reason
+        assert "seqloom predict out" in outcome.err.splitlines()[-1]
+
+    def test_a_tenth_is_held_out_unless_validation_data_is_given(
+        self, command: Command, recipe: dict[str, Any]
+    ) -> None:
+        held = fine(command("train", toml(recipe), "--data", tsv(), "--out", "held"))
+        assert "54 to train on; 6 to validate with, held out of them." in held.err
+        valid = tsv("valid.tsv", pairs(4))
+        given = fine(command("train", toml(recipe), "--data", tsv(), "--valid", valid, "--out", "given"))
+        assert "60 to train on; 4 to validate with, given." in given.err
+        assert "Validation sources that are in the training data too: 4." in given.err
+        logged = [json.loads(line) for line in Path("held/metrics.jsonl").read_text().splitlines()]
+        assert {"loss", "perplexity", "exact", "cer"} <= logged[-1].keys()
+
+    def test_every_form_of_the_same_data_trains_the_same_model(self, command: Command, recipe: dict[str, Any]) -> None:
+        plain = tsv()
+        lines = "".join(json.dumps({"source": source, "target": target}) + "\n" for source, target in pairs())
+        left = written("a.txt", "".join(f"{source}\n" for source, _ in pairs()))
+        right = written("b.txt", "".join(f"{target}\n" for _, target in pairs()))
+        forms: dict[str, tuple[list[object], bytes]] = {
+            "tsv": ([plain], b""),
+            "jsonl": ([written("pairs.jsonl", lines)], b""),
+            "files": ([left, right], b""),
+            "gz": ([written("pairs.tsv.gz", gzip.compress(plain.read_bytes()))], b""),
+            "stdin": (["-"], plain.read_bytes()),
+        }
+        recipe["train"]["steps"] = 3
+        for name, (data, stdin) in forms.items():
+            given = [word for path in data for word in ("--data", path)]
+            fine(command("train", toml(recipe), *given, "--out", name, stdin=stdin))
+        first = load_file("tsv/model.safetensors")
+        for name in forms:
+            weights = load_file(f"{name}/model.safetensors")
+            assert all(torch.equal(weights[key], value) for key, value in first.items()), name
+
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_every_packaged_recipe_trains_and_answers(self, command: Command, name: str) -> None:
+        full = config.complete(config.read(name), name)
+        small = {"size": 8, "embedding_size": 8, "layers": 1, "heads": 2, "hidden": 16}
+        changes = ["train.steps=2", "train.tokens=512", "train.decode=4"]
+        for part in ("encoder", "decoder"):
+            changes += [f"{part}.{key}={value}" for key, value in small.items() if key in full.get(part, {})]
+        sides = [side for side in ("source", "target") if full["task"].get(side, {}).get("units") == "bpe"]
+        changes += [f"task.{side}.size=260" for side in sides]
+        if "encoder" in full:
+            data, verb, stdin = tsv(), "predict", "123\n"
+        else:
+            data, verb, stdin = written("text.txt", "".join(f"{one}\n" for one, _ in pairs())), "generate", ""
+        fine(command("train", name, "--data", data, "--out", "out", *sets(*changes)))
+        assert fine(command(verb, "out", stdin=stdin)).out.count("\n") == 1
+
+    def test_recipes_lists_all_of_them(self, command: Command) -> None:
+        lines = fine(command("recipes")).out.splitlines()
+        assert [line.split()[0] for line in lines] == RECIPES
+        assert all(len(line.split()) > 4 for line in lines)
+
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_check_prints_a_complete_recipe_that_check_accepts(self, command: Command, name: str) -> None:
+        first = fine(command("check", name, "--set", "train.tokens=77")).out
+        assert "tokens = 77" in first
+        assert "learning_rate" in first
+        assert fine(command("check", written("full.toml", first))).out == first
+
+    def test_a_run_does_not_depend_on_the_packaged_recipe_any_more(self, command: Command, translator: Path) -> None:
+        again = fine(command("check", translator / "config.toml")).out
+        assert again == (translator / "config.toml").read_text()
+
+    def test_the_mean_of_checkpoints_is_a_run(self, command: Command, translator: Path) -> None:
+        assert "steps 10, 20" in fine(command("average", translator, "--out", "mean")).err
+        files = [each.path / "model.safetensors" for each in Run.open(translator).checkpoints()]
+        first, second, mean = (load_file(path) for path in (*files, Path("mean/model.safetensors")))
+        for name, value in mean.items():
+            torch.testing.assert_close(value, (first[name] + second[name]) / 2)
+        assert fine(command("predict", "mean", stdin="12\n")).out.count("\n") == 1
+        assert command("average", translator, "--out", "mean").complaint.startswith("mean already exists")
+
+
+class TestFineTuning:
+    def test_it_begins_with_the_weights_and_vocabularies_of_the_other_run(
+        self, command: Command, translator: Path
+    ) -> None:
+        rows = [(f"{number}x", f"x{number}") for number in range(200, 230)]  # x is no symbol of the first run
+        slow = sets("train.steps=1", "train.learning_rate=1e-12")
+        outcome = fine(command("train", "--init", translator, "--data", tsv(rows=rows), "--out", "tuned", *slow))
+        assert outcome.err.startswith(f"The recipe is that of {translator}.")
+        for name in ("source.tokenizer.json", "target.tokenizer.json"):
+            assert Path("tuned", name).read_bytes() == (translator / name).read_bytes()
+        before, after = load_file(translator / "model.safetensors"), load_file("tuned/model.safetensors")
+        for name, value in before.items():
+            torch.testing.assert_close(after[name], value)
+
+    def test_other_settings_of_training_and_other_metrics_are_welcome(
+        self, command: Command, translator: Path, recipe: dict[str, Any]
+    ) -> None:
+        recipe["task"]["metrics"] = ["exact"]
+        recipe["train"]["steps"] = 1
+        fine(command("train", toml(recipe), "--init", translator, "--data", tsv(), "--out", "tuned"))
+        fine(command("train", "--resume", "--out", "tuned", *sets("train.steps=2")))
+
+    def test_sides_written_otherwise_are_refused(
+        self, command: Command, translator: Path, language_model: Path, recipe: dict[str, Any]
+    ) -> None:
+        tune = ["--data", tsv(), "--out", "tuned", "--init"]
+        message = command("train", toml(recipe), *tune, translator, *sets("task.target.units=byte")).complaint
+        assert "task.target.units" in message
+        assert "vocabularies" in message
+        assert "task.source" in command("train", toml(recipe), *tune, language_model).complaint
+        assert "shape" in command("train", toml(recipe), *tune, translator, *sets("decoder.size=8")).complaint
+        assert not Path("tuned").exists()
+
+
+class TestPredicting:
+    def test_lines_stay_in_order_and_empty_lines_stay_empty(self, command: Command, translator: Path) -> None:
+        sources = ["1234567", "1", "", "123", "   ", "12", "1234567"]
+        lines = fine(command("predict", translator, stdin="\n".join(sources))).out.split("\n")
+        assert len(lines) == len(sources) + 1
+        single = {each: fine(command("predict", translator, stdin=each)).out.rstrip("\n") for each in sources}
+        assert lines[:-1] == [single[each] for each in sources]
+        assert lines[2] == lines[4] == ""
+        assert len(set(lines)) > 2
+
+    def test_nothing_in_is_nothing_out(self, command: Command, translator: Path) -> None:
+        assert fine(command("predict", translator, stdin="")).out == ""
+
+    def test_json_has_scores_tokens_and_attention(self, command: Command, translator: Path) -> None:
+        options = ["--n-best", 3, "--attention"]
+        first, empty = map(json.loads, fine(command("predict", translator, *options, stdin="123\n\n")).out.splitlines())
+        assert empty == {"source": "", "outputs": []}
+        assert first["source"] == "123"
+        assert len(first["outputs"]) == 3
+        scores = [one["score"] for one in first["outputs"]]
+        assert scores == sorted(scores, reverse=True)
+        for one in first["outputs"]:
+            assert "".join(one["tokens"]) == one["text"]
+            assert len(one["log_probs"]) == len(one["attention"]) == len(one["tokens"]) + 1
+            assert all(len(row) == 3 and sum(row) == pytest.approx(1, abs=1e-4) for row in one["attention"])
+        plain = fine(command("predict", translator, "--json", stdin="123\n")).out
+        assert json.loads(plain)["outputs"][0]["text"] == first["outputs"][0]["text"]
+        assert json.loads(plain)["outputs"][0]["attention"] is None
+
+    def test_prefixes_bans_and_requirements_are_kept(self, command: Command, translator: Path) -> None:
+        free = fine(command("predict", translator, stdin="123\n")).out.strip()
+        missing = next(digit for digit in "0123456789" if digit not in free)
+        assert fine(command("predict", translator, "--prefix", missing * 2, stdin="123\n")).out.startswith(missing * 2)
+        assert missing in fine(command("predict", translator, "--require", missing, stdin="123\n")).out
+        banned = [word for digit in set(free) for word in ("--ban", digit)]
+        assert not set(free) & set(fine(command("predict", translator, *banned, stdin="123\n")).out.strip())
+
+    def test_settings_of_the_search_can_be_changed(self, command: Command, translator: Path) -> None:
+        short = fine(command("predict", translator, *sets("maximum_length=3"), stdin="123456\n")).out
+        assert len(short.strip()) <= 2
+        assert (
+            fine(command("predict", translator, "--beam-size", 6, "--n-best", 6, stdin="1\n")).out.count("score") == 6
+        )
+
+    def test_a_language_model_goes_on_from_a_prefix_and_a_seed_repeats_it(
+        self, command: Command, language_model: Path
+    ) -> None:
+        options = ["--prefix", "12", "--count", 5, "--maximum-length", 8]
+        first = fine(command("generate", language_model, *options, "--seed", 3)).out
+        assert all(line.startswith("12") for line in first.splitlines())
+        assert first.count("\n") == 5
+        assert fine(command("generate", language_model, *options, "--seed", 3)).out == first
+        assert fine(command("generate", language_model, *options, "--seed", 4)).out != first
+
+    def test_a_language_model_is_measured_by_its_perplexity(self, command: Command, language_model: Path) -> None:
+        text = "001\n201\n"
+        measured = json.loads(fine(command("evaluate", language_model, stdin=text)).out)
+        scores = [float(line) for line in fine(command("score", language_model, stdin=text)).out.splitlines()]
+        assert measured["nats_per_token"] == pytest.approx(-sum(scores) / 8, rel=1e-5)
+
+    def test_a_page_explains_and_needs_nothing_else(self, command: Command, translator: Path) -> None:
+        outcome = fine(command("explain", translator, "123", "--out", "page.html"))
+        assert outcome.out.startswith("input   123")
+        page = Path("page.html").read_text(encoding="utf-8")
+        answer = fine(command("predict", translator, "--beam-size", 5, stdin="123\n")).out.strip()
+        assert answer in page
+        addresses = re.findall(r"https?://[^\s\"'<>)]+|(?:src|href)\s*=\s*\S+|@import", page)
+        assert set(addresses) <= {"http://www.w3.org/2000/svg"}  # the name of a format, which nobody fetches
+        assert sorted(path.name for path in Path().iterdir()) == ["page.html"]
+
+
+class TestPython:
+    def test_fit_load_predict_and_score_are_the_command_lines(self, command: Command, recipe: dict[str, Any]) -> None:
+        model = seqloom.fit(pairs(), recipe, out="out", display=Display.silent())
+        loaded = seqloom.load("out")
+        sources = ["123", "4", "56"]
+        assert model.predict(sources) == loaded.predict(sources)
+        assert fine(command("predict", "out", stdin="\n".join(sources))).out.splitlines() == loaded.predict(sources)
+        scores = loaded.score(pairs(5))
+        assert model.score(pairs(5)) == pytest.approx(scores)
+        said = fine(command("score", "out", "--data", tsv(rows=pairs(5)))).out.splitlines()
+        assert said == [f"{score:.6f}" for score in scores]
+        measured = json.loads(fine(command("evaluate", "out", "--data", tsv(rows=pairs(5)))).out)
+        assert measured == {"examples": 5, **loaded.evaluate(pairs(5))}
+        assert loaded.explain("12").hypotheses[0].text == loaded.predict(["12"], beam_size=5)[0]
+
+    def test_a_score_is_the_sum_of_what_the_search_saw(self, translator: Path) -> None:
+        model = seqloom.load(translator)
+        found = model.candidates(["123"])[0][0]
+        assert model.score([("123", found.text)])[0] == pytest.approx(sum(found.log_probs), rel=1e-4)
+
+    def test_a_language_model_is_fitted_on_a_list_of_texts(self) -> None:
+        texts = [source for source, _ in pairs()]
+        model = seqloom.fit(texts, LANGUAGE_MODEL, out="out", display=Display.silent())
+        assert len(model.generate(3)) == len(model.score(texts[:3])) == 3
+
+    def test_mistakes_are_one_exception_of_one_line(self, translator: Path) -> None:
+        model = seqloom.load(translator)
+        for mistake, word in (
+            (lambda: model.predict("12"), "list of sources"),
+            (lambda: model.predict(["12", ""]), "empty"),
+            (lambda: model.predict([12]), "expected a string"),
+            (lambda: model.score(["12"]), "(source, target)"),
+            (lambda: model.score([("", "12")]), "empty"),
+            (lambda: model.predict(["12"], beam_sise=3), "beam_size"),
+            (lambda: model.evaluate([]), "nothing to evaluate"),
+            (lambda: seqloom.load(translator, device="abacus"), "abacus"),
+            (lambda: seqloom.fit([("a", "b"), ("c",)], "dates", out="out"), "line 2"),
+            (lambda: seqloom.fit([], "dates", out="out"), "empty"),
+        ):
+            with pytest.raises(SeqloomError) as caught:
+                mistake()
+            assert word in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def test_an_interrupt_saves_says_how_to_go_on_and_resuming_goes_on(command: Command, recipe: dict[str, Any]) -> None:
+    recipe["train"] |= {"steps": 1_000_000, "validate_every": 1_000_000}
+    run = [sys.executable, "-m", "seqloom", "train", str(toml(recipe)), "--data", str(tsv()), "--out", "out"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(run, stderr=subprocess.PIPE, text=True, env=environment)
+    metrics, deadline = Path("out/metrics.jsonl"), time.monotonic() + 60
+    while not metrics.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].endswith("Continue with --resume: seqloom train --resume --out out")
+    assert "Try:" not in said
+    saved = Run.open("out").newest()
+    assert saved is not None
+    longer = sets(f"train.steps={saved.step + 2}")
+    assert f"resumed at step {saved.step}" in fine(command("train", "--resume", "--out", "out", *longer)).err
+    assert fine(command("predict", "out", stdin="12\n")).out.count("\n") == 1

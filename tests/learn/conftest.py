@@ -1,0 +1,24 @@
+"""One thread, a cache that is thrown away, and a way to train in one line."""
+
+import pytest
+import torch
+
+import seqloom
+from seqloom.train.display import Display
+
+
+@pytest.fixture(scope="module")
+def learn(tmp_path_factory):
+    """learn(recipe, pairs) -> a trained predictor. Held-out pairs are for the caller to measure with."""
+    folder = tmp_path_factory.mktemp("learn")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+
+    def train(recipe, pairs):
+        out = folder / f"run-{len(list(folder.glob('run-*')))}"
+        return seqloom.fit(pairs, recipe, out=out, valid=pairs[:20], display=Display.silent())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQLOOM_CACHE", str(folder / "cache"))
+        yield train
+    torch.set_num_threads(threads)
