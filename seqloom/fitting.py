@@ -152,6 +152,7 @@ def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str
 
 def check_early(full: Recipe, task: Pairs, trust: bool) -> None:
     """Mistakes that would show only after the data was read, or with the first prediction, show now."""
+    processes.check_accumulate(full["train"]["accumulate"])
     config.build("objectives", full["objective"], "objective", trust)
     config.build("search", full["search"], "search", trust)
     if full["train"]["select_by"] not in ("", "loss", "perplexity"):

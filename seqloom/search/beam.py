@@ -38,6 +38,7 @@ class Beam:
     tokens: Tensor  # (B * K,)
     state: State
     totals: Tensor  # (B, K)
+    slots: Tensor  # (B,): how many of the K are not taken by finished outputs
     best: Tensor  # (B, n_best): the best finished scores so far
     constraints: Constraints
     prefix: Padded | None
@@ -91,6 +92,7 @@ class BeamSearch(Search):
             tokens=tokens,
             state=state,
             totals=totals,
+            slots=torch.full_like(tokens[:: self.beam_size], self.beam_size),
             best=totals.new_full((memory.rows, self.n_best), float("-inf")),
             constraints=begun,
             prefix=prefix,
@@ -117,6 +119,8 @@ class BeamSearch(Search):
         allowed, constraints = beam.constraints.step(beam.tokens, log_probs.shape[-1])
         candidates = beam.totals[:, :, None] + constraints.apply(log_probs, allowed).view(count, width, -1)
         totals, places = candidates.flatten(1).topk(width, dim=1)  # (B, K)
+        ranks = torch.arange(width, device=totals.device)
+        totals = totals.masked_fill(ranks >= beam.slots[:, None], float("-inf"))
         parents, tokens = places // log_probs.shape[-1], places % log_probs.shape[-1]
         rows = (torch.arange(count, device=parents.device)[:, None] * width + parents).flatten()
 
@@ -131,6 +135,7 @@ class BeamSearch(Search):
             tokens=tokens.flatten(),
             state=select(state, rows),
             totals=totals.masked_fill(finished, float("-inf")),
+            slots=beam.slots - finished.sum(dim=1),
             best=torch.cat([beam.best, scores], dim=1).topk(self.n_best, dim=1).values,
             constraints=constraints,
             steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished)),
@@ -194,6 +199,7 @@ def leave(beam: Beam, keep: Tensor) -> Beam:
         tokens=beam.tokens[rows],
         state=select(beam.state, rows),
         totals=beam.totals[keep],
+        slots=beam.slots[keep],
         best=beam.best[keep],
         constraints=beam.constraints.select(rows),
     )

@@ -89,6 +89,19 @@ def test_a_beam_of_one_is_greedy(decoder, memory):
 
 
 @torch.no_grad()
+def test_finished_outputs_take_a_place_in_the_beam(decoder, memory):
+    for size in (1, 2, 3, 5):
+        search = BeamSearch(beam_size=size, early_stopping=False)
+        beam = search.advance(decoder, memory, search.start(decoder, memory))
+        finished = dict.fromkeys(range(memory.rows), 0)
+        for step in beam.steps:
+            for row, entry in enumerate(step.entries.tolist()):
+                assert int((step.totals[row] > float("-inf")).sum()) <= size - finished[entry]
+                finished[entry] += int(step.finished[row].sum())
+        assert max(finished.values()) <= size
+
+
+@torch.no_grad()
 def test_the_score_is_that_of_teacher_forced_rescoring(decoder, memory):
     for row, hypotheses in enumerate(BeamSearch(beam_size=3, n_best=3, length_penalty=0.0)(decoder, memory)):
         ours = memory.select(torch.tensor([row]))

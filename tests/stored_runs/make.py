@@ -18,22 +18,8 @@ from seqloom.train.display import Display
 
 KEPT = ("config.toml", "format.json", "model.safetensors")  # and the tokenizers
 WORDS = [
-    "loom",
-    "weave",
-    "thread",
-    "warp",
-    "weft",
-    "spool",
-    "shuttle",
-    "heddle",
-    "reed",
-    "cloth",
-    "yarn",
-    "twist",
-    "knot",
-    "fibre",
-    "spindle",
-    "treadle",
+    *("loom", "weave", "thread", "warp", "weft", "spool", "shuttle", "heddle"),
+    *("reed", "cloth", "yarn", "twist", "knot", "fibre", "spindle", "treadle"),
 ]
 ASKED = ["loom", "weft", "thread", "moor", "d", "zebra", "spindles"]  # known, unknown, with letters never seen
 RECIPE: dict[str, Any] = {
