@@ -29,9 +29,9 @@ import torch
 from torch import Tensor, nn
 
 import seqloom
+from seqloom import weights
 from seqloom.errors import SeqloomError
-from seqloom.train import weights
-from seqloom.train.weights import Weights, average
+from seqloom.weights import Weights, average
 
 __all__ = ["FORMAT", "Checkpoint", "Run", "average", "load_weights", "save_weights"]
 

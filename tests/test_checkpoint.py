@@ -15,7 +15,7 @@ from seqloom.checkpoint import Run, average, load_weights, save_weights
 from seqloom.errors import SeqloomError
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.settings import Settings
-from seqloom.train.weights import weights_of
+from seqloom.weights import weights_of
 
 
 class Tied(nn.Module):

@@ -11,7 +11,8 @@
     search                     errors types contracts: the Decoder contract, never a decoder
     objectives                 errors types contracts model search
     tasks                      errors types contracts data
-    train                      errors types contracts data checkpoint
+    weights                    errors
+    train                      errors types contracts data weights checkpoint
     parts                      errors contracts: it finds the rest by name
     explain.explanation        errors
     explain.terminal           these, explanation: what was explained is shown without a model
@@ -51,7 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": BASE,
     "objectives": BASE | {"model", "search"},
     "tasks": BASE | {"data"},
-    "train": BASE | {"data", "checkpoint"},
+    "weights": {"errors"},
+    "train": BASE | {"data", "weights", "checkpoint"},
     "parts": {"errors", "contracts"},
     "explain.explanation": {"errors"},
     "explain.page": {"errors", "explain.explanation", "explain.terminal"},

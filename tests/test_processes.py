@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from seqloom import weights
 from seqloom.errors import SeqloomError
-from seqloom.train import processes, weights
+from seqloom.train import processes
 from seqloom.train.display import Display
 from tests.test_trainer import Breaking, metrics, state, tiny_run, trainer
 

@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from seqloom import weights
 from seqloom.attention.additive import Additive
 from seqloom.checkpoint import Run
 from seqloom.contracts import Objective
@@ -26,7 +27,7 @@ from seqloom.encoders import recurrent as recurrent_encoder
 from seqloom.errors import SeqloomError
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.train import processes, schedule, weights
+from seqloom.train import processes, schedule
 from seqloom.train.display import Display
 from seqloom.train.settings import Settings
 from seqloom.train.trainer import Summary, Trainer

@@ -19,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqloom import weights
 from seqloom.checkpoint import Run
 from seqloom.contracts import Objective
 from seqloom.data import batching
 from seqloom.errors import SeqloomError, nearest
-from seqloom.train import faults, processes, weights
+from seqloom.train import faults, processes
 from seqloom.train.averaging import MovingAverage
 from seqloom.train.device import autocast, choose_device, choose_precision
 from seqloom.train.display import Display
