@@ -1,8 +1,8 @@
 """Seqloom: from a file of pairs to a trained, explained, reusable sequence-to-sequence model.
 
-    model = seqloom.fit("pairs.tsv", out="runs/first")
-    model.predict(["loom"])
-    seqloom.load("runs/first").explain("loom").attention
+model = seqloom.fit("pairs.tsv", out="runs/first")
+model.predict(["loom"])
+seqloom.load("runs/first").explain("loom").attention
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,12 @@ from seqloom.checkpoint import Run, load_weights
 from seqloom.contracts import Constraint, Search
 from seqloom.data.batching import in_order
 from seqloom.data.symbols import EOS, UNK
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
 from seqloom.search.constraints import Banned, Required
 from seqloom.tasks.pairs import Pairs
 from seqloom.train.device import choose_device
-from seqloom.train.settings import Device
 from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
 
@@ -59,8 +58,6 @@ class Predictor:
     @classmethod
     def load(cls, path: Path | str, device: str = "auto", trust: bool = False) -> Predictor:
         """From a run folder. Code of the run's own (`module:Class`) is run only if you trust it."""
-        if device not in get_args(Device):
-            raise SeqloomError(f'device = "{device}" is unknown{nearest(device, get_args(Device))}')
         place = choose_device(device)
         run = Run.open(path)
         recipe = config.complete(run.recipe(), str(run.path / "config.toml"), trust)

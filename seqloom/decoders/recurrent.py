@@ -97,7 +97,10 @@ class Recurrent(Decoder):
         rows = memory.rows
         layers = self.stack.start(rows)
         if self.bridge == "copy":
-            if "layers" not in memory.final or memory.final["layers"].keys() != layers.keys():
+            given = memory.final.get("layers", {})
+            if {name: state.keys() for name, state in given.items()} != {
+                name: own.keys() for name, own in layers.items()
+            }:
                 raise ValueError('bridge = "copy" needs an encoder with the same cells and layers')
             layers = memory.final["layers"]
         elif self.bridge == "dense":

@@ -50,6 +50,10 @@ class Sampling(Search):
             raise ValueError(
                 f"temperature = {temperature} must be above 0; for the likeliest symbol set argmax_every = 1"
             )
+        if n_best < 1 or top_k < 0 or argmax_every < 0:
+            raise ValueError(
+                f"n_best = {n_best} must be at least 1, top_k = {top_k} and argmax_every = {argmax_every} at least 0"
+            )
         if not 0 < top_p <= 1:
             raise ValueError(f"top_p = {top_p} must be in (0, 1]")
         self.n_best, self.temperature, self.top_k, self.top_p = n_best, temperature, top_k, top_p
