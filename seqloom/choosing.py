@@ -23,23 +23,28 @@ def choose(survey: Survey) -> Choice:
     if source is None:
         raise SeqloomError("the data has one column: for a language model name a recipe, such as char-lm")
     size = f"{'more than ' if survey.cut else ''}{survey.examples:,} pairs"
+    settings: list[str] = []
     if survey.phoneme_share > 0.9:
-        recipe = "g2p-lstm"
+        recipe, to_see = "g2p-lstm", 200_000
         why = "targets are short symbols from a small inventory, like phonemes: characters in, white-space symbols out"
-        settings: list[str] = []
     elif max(source.mean_characters, target.mean_characters) <= 48 and source.mean_words <= 6:
-        recipe = "dates"
+        recipe, to_see = "dates", 150_000
         lengths = f"{source.mean_characters:.0f} and {target.mean_characters:.0f} characters"
         why = f"both sides are short (on average {lengths})"
-        settings = []
+        if not survey.cut:  # generated dates are endless; what people collect can be learned by heart
+            settings = ["encoder.dropout=0.2", "decoder.dropout=0.2"]
     else:
-        recipe = "multi30k-transformer"
+        recipe, to_see = "multi30k-transformer", 450_000
         why = f"both sides are sentences (on average {source.mean_words:.0f} and {target.mean_words:.0f} words)"
         # Enough pieces that common words are whole, few enough that each is seen often.
         pieces = 8000 if survey.cut else max(500, min(8000, survey.examples // 4))
         settings = [f"task.source.size={pieces}", f"task.target.size={pieces}"]
-    if not survey.cut and survey.examples < 3000:
-        settings += ["train.tokens=1024", "train.epochs=60"]
-        why += "; little data, so small batches and many epochs"
+    if not survey.cut:
+        epochs = max(4, min(60, round(to_see / survey.examples)))
+        settings.append(f"train.epochs={epochs}")
+        why += f"; {epochs} epochs for this much data"
+        if survey.examples < 3000:
+            settings.append("train.tokens=1024")
+            why += ", in small batches"
     reasons = [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."]
     return Choice(recipe, settings, reasons)
