@@ -84,7 +84,7 @@ class Run:
 
         path = Path(path)
         cls.refuse_existing(path)
-        partial = path.with_name(f".{path.name}.partial")
+        partial = unfinished(path)
         with saving(path):
             remove(partial)
             (partial / "checkpoints").mkdir(parents=True)
@@ -185,7 +185,7 @@ class Run:
         """Another run folder with these weights, whole or not at all, without what only training needs."""
         path = Path(path)
         self.refuse_existing(path)
-        partial = path.with_name(f".{path.name}.partial")
+        partial = unfinished(path)
         with saving(path):
             remove(partial)
             try:
@@ -296,8 +296,14 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def unfinished(path: Path) -> Path:
+    """What a file or folder is called until it is whole."""
+    path = path.absolute()  # "." has no name of its own
+    return path.with_name(f".{path.name}.partial")
+
+
 def replace_file(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
+    partial = unfinished(path)
     try:
         write(partial, content)
         os.replace(partial, path)

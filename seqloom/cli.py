@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from seqloom import __version__
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -38,7 +39,16 @@ Trust = Annotated[
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Count bad lines and go on.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.")]
-NBest = Annotated[int, typer.Option("--n-best", help="Outputs a source.")]
+NBest = Annotated[int | None, typer.Option("--n-best", help="Outputs a source.")]
+
+
+@app.callback()
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Say which version this is.", is_eager=True)] = False,
+) -> None:
+    if show:
+        print(f"seqloom {__version__}")
+        raise typer.Exit
 
 
 @app.command()
@@ -85,7 +95,7 @@ def train(
 @app.command()
 def predict(
     run: Run,
-    n_best: NBest = 1,
+    n_best: NBest = None,
     beam_size: BeamSize = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON lines with scores and tokens; so are n-best lists.")
@@ -104,12 +114,17 @@ def predict(
     from seqloom.predict import Predictor
 
     model = Predictor.load(run, device, trust)
-    options = {**search_settings(settings, beam_size), "n_best": n_best, "attention": attention}
+    options = {**search_settings(settings, beam_size), "attention": attention}
+    if n_best is not None:
+        options["n_best"] = n_best
     options |= {"prefix": prefix, "banned": ban or (), "required": require or ()}
-    as_json = as_json or attention or n_best > 1
+    as_json = as_json or attention or options.get("n_best", 1) > 1
+    asked_in_all = unknown = 0
     for sources in chunks(sys.stdin.buffer):
         asked = [source for source in sources if source.strip()]
         answers = iter(model.candidates(asked, **options))
+        asked_in_all += len(asked)
+        unknown += sum(map(model.has_unknown, asked))
         for source in sources:
             found = next(answers) if source.strip() else []
             if not found and source.strip():
@@ -119,6 +134,8 @@ def predict(
             else:
                 print(found[0].text if found else "")
         sys.stdout.flush()
+    if unknown:
+        note(f"{unknown:,} of {asked_in_all:,} lines have symbols that this model has never seen.")
 
 
 @app.command()
@@ -137,7 +154,7 @@ def evaluate(
     model = Predictor.load(run, device, trust)
     examples = read_examples(model, data, skip_bad)
     measured = model.evaluate(examples, **search_settings(settings, beam_size))
-    print(json.dumps({"examples": len(examples), **measured}))
+    print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
 
 
 @app.command()
@@ -157,7 +174,7 @@ def generate(
     run: Run,
     prefix: Annotated[str | None, typer.Option(help="Text to go on from.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
-    temperature: Annotated[float | None, typer.Option(help="Below 1 bolder, above 1 wilder.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Below 1 safer, above 1 wilder.")] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Draw from the k likeliest only.")] = None,
     top_p: Annotated[
         float | None, typer.Option("--top-p", help="Draw from the likeliest of this joint probability.")
@@ -186,7 +203,7 @@ def explain(
     run: Run,
     text: Annotated[str | None, typer.Argument(help="A source; none for a language model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The page to write.")] = None,
-    n_best: NBest = 5,
+    n_best: NBest = None,
     beam_size: BeamSize = None,
     device: Device = "auto",
     trust: Trust = False,
@@ -202,7 +219,7 @@ def explain(
     if out is not None and out.is_dir():
         raise SeqloomError(f"{out} is a folder; expected the name of a page, such as {out / 'page.html'}")
     model = Predictor.load(run, device, trust)
-    found = model.explain(text, n_best=n_best, **search_settings(None, beam_size))
+    found = model.explain(text, n_best=n_best or 5, **search_settings(None, beam_size))
     columns = os.get_terminal_size().columns if sys.stdout.isatty() else 100
     print(render(found, width=max(columns, 40), colour=sys.stdout.isatty()))
     if out is not None:
@@ -218,6 +235,7 @@ def check(recipe: str, settings: Set = None, trust: Trust = False) -> None:
     from seqloom import config
 
     full = config.complete(config.override(config.read(recipe, trust), settings or []), recipe, trust)
+    config.rehearse(full, trust)
     print(tomli_w.dumps(full), end="")
 
 
@@ -316,20 +334,24 @@ def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[A
 
 
 def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
-    """Lines as they come: one by one from a person, many at a time from a file."""
-    size = 1 if stream.isatty() else size
-    found: list[str] = []
-    for number, line in enumerate(stream, start=1):
-        try:
-            found.append(line.decode("utf-8").rstrip("\r\n"))
-        except UnicodeDecodeError:
-            message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
-            raise SeqloomError(message) from None
-        if len(found) >= size:
-            yield found
-            found = []
-    if found:
-        yield found
+    """Lines as they come: those that are there are answered, before more are waited for."""
+    number, rest = 0, b""
+    while True:
+        block = stream.read1(1 << 16)
+        *lines, rest = (rest + block).split(b"\n")
+        if not block and rest:
+            lines, rest = [rest], b""
+        found = []
+        for line in lines:
+            number += 1
+            try:
+                found.append(line.decode("utf-8").removesuffix("\r"))
+            except UnicodeDecodeError:
+                message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
+                raise SeqloomError(message) from None
+        yield from (found[start : start + size] for start in range(0, len(found), size))
+        if not block:
+            return
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from seqloom.data.symbols import BOS, EOS, PAD
@@ -134,9 +135,12 @@ def write(recipe: Recipe, path: Path) -> None:
 
 
 def override(recipe: Recipe, assignments: list[str]) -> Recipe:
-    """The recipe with some keys set: "train.tokens=2048", "decoder.attention.type=additive"."""
+    """The recipe with some keys set: "train.tokens=2048", "decoder.attention.type=additive".
+
+    Another type is another part, which starts from its own defaults; types are set first. "none" takes a key out.
+    """
     recipe = copy.deepcopy(recipe)
-    for assignment in assignments:
+    for assignment in sorted(assignments, key=lambda each: not each.partition("=")[0].strip().endswith(".type")):
         key, equals, text = (piece.strip() for piece in assignment.partition("="))
         *tables, last = key.split(".")
         if not equals or not text or not all([*tables, last]):
@@ -147,7 +151,13 @@ def override(recipe: Recipe, assignments: list[str]) -> Recipe:
             if not isinstance(table, dict):
                 through = ".".join(tables[:depth])
                 raise SeqloomError(f"{key}={text}: {through} = {show(table)} is no table; set {through}={{...}} whole")
-        table[last] = value_of(text, assignment)
+        value = value_of(text, assignment)
+        if last == "type" and table.get("type", value) != value:
+            table.clear()
+        if text == "none":
+            table.pop(last, None)
+        else:
+            table[last] = value
     return recipe
 
 
@@ -181,6 +191,8 @@ def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
     if ("encoder" in full) != ("source" in full["task"]):
         there, missing = ("encoder", "task.source") if "encoder" in full else ("task.source", "encoder")
         raise SeqloomError(f"{where}: {missing}: missing, but {there} is set (a language model has neither)")
+    if full["seed"] < 0:
+        raise SeqloomError(f"{where}: seed = {full['seed']}: expected 0 or more")
     if "metrics" in full["task"]:
         full["task"]["metrics"] = [metric_name(name, where) for name in full["task"]["metrics"]]
     try:
@@ -290,6 +302,20 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
     decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
     values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
     return call(Model, "encoder and decoder do not fit", values)
+
+
+def rehearse(recipe: Recipe, trust: bool = False) -> None:
+    """Build every part of a completed recipe once, without memory for it: parts that do not fit say so."""
+    import torch
+
+    task = build_task(recipe, trust)
+    build("objectives", recipe["objective"], "objective", trust)
+    build("search", recipe["search"], "search", trust)
+    if recipe["train"]["select_by"] not in ("", "loss", "perplexity"):
+        task.higher_is_better(recipe["train"]["select_by"])
+    stand_in: Any = SimpleNamespace(vocabulary=100)  # the data is not read yet
+    with torch.device("meta"):
+        build_model(recipe, stand_in if task.source is not None else None, stand_in, trust)
 
 
 def build_fitting(folder: str, table: Recipe | str, key: str, codec_key: str, offered: Recipe, trust: bool) -> Any:

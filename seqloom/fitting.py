@@ -54,7 +54,13 @@ def fit(
     with dataset.repeatable(data, cache_folder()) as rows, dataset.repeatable(valid, cache_folder()) as valid_rows:
         if resume:
             run = Run.open(out, writing=processes.is_lead())
+            if run.newest() is None and run.weights.exists():
+                raise SeqloomError(
+                    f"{out} has no checkpoint to continue from: start from its weights with --init {out}"
+                )
             full = resumed(run, recipe, settings, trust)
+            if processes.is_lead():
+                config.write(full, run.path / "config.toml")
             task = config.build_task(full, trust).load(run.path)
         else:
             chosen, where = chosen_recipe(recipe, rows, settings, trust, display)
@@ -63,7 +69,8 @@ def fit(
             task = config.build_task(full, trust)
             if "init" in full:
                 task.load(initial(full, trust).path)
-        check_early(full, task, trust)
+        processes.check_accumulate(full["train"]["accumulate"])
+        config.rehearse(full, trust)
         processes.begin(choose_device(full["train"]["device"]))
         prepared = prepare(full, task, rows, valid_rows, fit=not resume and "init" not in full)
 
@@ -122,7 +129,12 @@ def chosen_recipe(
         return without_data(theirs), where
     reading = config.fill(config.sections()["data"], given.get("data", {}), "data", trust)
     options = {name: reading[name] for name in ("skip_bad", "max_characters")}
-    choice = choose(survey(dataset.examples(data, columns=2, **options)))
+    try:
+        choice = choose(survey(dataset.examples(data, columns=2, **options)))
+    except SeqloomError as error:
+        if "not 1 column" in str(error):
+            raise SeqloomError(f"{error}. For a language model of plain text name a recipe, such as char-lm") from None
+        raise
     for reason in choice.reasons:
         display.say(reason)
     return config.override(config.read(choice.recipe), choice.settings), choice.recipe
@@ -148,15 +160,6 @@ def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str
             "resume with the old values, or train anew into another --out"
         )
     return after
-
-
-def check_early(full: Recipe, task: Pairs, trust: bool) -> None:
-    """Mistakes that would show only after the data was read, or with the first prediction, show now."""
-    processes.check_accumulate(full["train"]["accumulate"])
-    config.build("objectives", full["objective"], "objective", trust)
-    config.build("search", full["search"], "search", trust)
-    if full["train"]["select_by"] not in ("", "loss", "perplexity"):
-        task.higher_is_better(full["train"]["select_by"])
 
 
 @torch.no_grad()
@@ -203,7 +206,8 @@ def note_data(full: Recipe, data: Data, valid: Data) -> None:
     for name, given in (("train", data), ("valid", valid)):
         paths = dataset.paths_of(given)
         if paths and not any(map(dataset.is_pipe, paths)):  # what came through a pipe cannot be read again
-            full["data"][name] = paths[0] if len(paths) == 1 else paths
+            absolute = [os.path.abspath(path) for path in paths]  # a run may be resumed from another folder
+            full["data"][name] = absolute[0] if len(absolute) == 1 else absolute
 
 
 def without_data(recipe: Recipe) -> Recipe:
@@ -236,7 +240,10 @@ def evaluation(
     sources, references = task.references(examples)
     count = full["train"]["decode"] or len(sources)
     sources, references = list(islice(sources, count)), list(islice(references, count))
-    greedy = config.build("search", {"type": "beam", "beam_size": 1}, "search", trust)
+    longest = max(len(task.target.encode(target)) for targets in references for target in targets)
+    # A model that has learned nothing yet would go on to the length limit, which may be far.
+    table = {"type": "beam", "beam_size": 1, "maximum_length": 2 * longest + 10}
+    greedy = config.build("search", table, "search", trust)
 
     def evaluate(model: nn.Module) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
         predictor = Predictor(model, task, full, trust=trust)  # type: ignore[arg-type]

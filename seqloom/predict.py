@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from seqloom import config
 from seqloom.checkpoint import Run, load_weights
 from seqloom.contracts import Constraint, Search
 from seqloom.data.batching import in_order
-from seqloom.data.symbols import EOS, UNK
+from seqloom.data.readers import read
+from seqloom.data.symbols import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
@@ -25,6 +25,7 @@ from seqloom.tasks.pairs import Pairs
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
+from seqloom.weights import weights_of
 
 TOKENS = 4096  # of source a batch, times beam
 
@@ -70,9 +71,7 @@ class Predictor:
         """Copy the run, without what only training needs."""
         if self.path is None:
             raise SeqloomError("this model has no run folder to copy")
-        if Path(path).exists():
-            raise SeqloomError(f"{path} already exists: choose another name")
-        shutil.copytree(self.path, path, ignore=shutil.ignore_patterns("checkpoints", ".*"))
+        Run.open(self.path).copy(path, weights_of(self.model))
 
     @property
     def device(self) -> torch.device:
@@ -115,7 +114,7 @@ class Predictor:
         constraints = self.constraints(banned, required)
         encoded = [self.encoded(self.task.source, source, "source") for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
-        for rows in self.batches(encoded, max(1, getattr(search, "beam_size", 1))):
+        for rows in self.batches(encoded, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
             padded = Padded.stack([encoded[row] for row in rows]).to(self.device)
             memory = self.model.encode(padded)
             for row, entry, found in zip(
@@ -136,7 +135,7 @@ class Predictor:
             raise SeqloomError("this run reads a source: use `predict`")
         search = search or self.search(**{"type": "sample", **settings})
         memory = self.model.encode(None, count)
-        found = search(self.model.decoder, memory, self.prefix(prefix, count))
+        found = search(self.model.decoder, memory, self.prefix(prefix, count), self.constraints((), ()))
         return [self.prediction(one[0], None).text for one in found]
 
     def batches(self, encoded: Sequence[Tensor], rows_each: int) -> Iterator[list[int]]:
@@ -147,15 +146,25 @@ class Predictor:
             yield [int(row) for row in plan[number]]
 
     def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
-        never = [self.encoded(self.task.target, each, "banned text", known=True).tolist() for each in banned]
-        always = [self.encoded(self.task.target, each, "required text", known=True).tolist() for each in required]
-        chosen: list[Constraint] = [Banned(never)] if never else []
+        """What outputs must and must not contain. They never contain the symbols that are ours, not the text's."""
+        never = [ids for each in banned for ids in self.spellings(each, "banned text")]
+        always = [self.spellings(each, "required text") for each in required]
+        chosen: list[Constraint] = [Banned([[PAD], [UNK], [BOS], *never])]
         return [*chosen, Required(always, EOS)] if always else chosen
+
+    def spellings(self, value: Any, what: str) -> list[list[int]]:
+        tokens = self.encoded(self.task.target, value, what, known=True).tolist()
+        spell = getattr(self.task.target, "spellings", None)
+        return spell(value) if spell else [tokens]
 
     def prefix(self, value: Any, rows: int) -> Padded | None:
         if value is None or value == "":
             return None
         return Padded.stack([self.encoded(self.task.target, value, "prefix", known=True)] * rows).to(self.device)
+
+    def has_unknown(self, source: Any) -> bool:
+        """Whether a source has symbols the vocabulary lacks."""
+        return self.task.source is not None and UNK in self.task.source.encode(source).tolist()
 
     @staticmethod
     def encoded(codec: Any, value: Any, what: str, known: bool = False) -> Tensor:
@@ -204,8 +213,10 @@ class Predictor:
                 scores[row] = total
         return scores
 
-    def evaluate(self, examples: Iterable[Any], **settings: Any) -> dict[str, float]:
-        """The task's metrics on examples or pairs; a language model's perplexity."""
+    def evaluate(self, examples: Iterable[Any] | str | Path, **settings: Any) -> dict[str, float]:
+        """The task's metrics on a file, examples or pairs; a language model's perplexity."""
+        if isinstance(examples, (str, Path)):
+            examples = read([examples], 1 if self.task.source is None else 2)
         found = [
             each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
         ]

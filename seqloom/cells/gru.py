@@ -1,6 +1,6 @@
 """Gated recurrent unit.
 
-Cho et al. 2014 (`reset="before"`):  h = (1 - z) h' + z tanh(W x + U (r * h'))
+Cho et al. 2014 (`reset="before"`):  h = (1 - z) h' + z tanh(W x + U (r * h')), z named as in Chung et al. 2014
 torch and cuDNN   (`reset="after"`):  h = z h' + (1 - z) tanh(W x + r * (U h'))
 The two differ in where the reset gate acts, and in the sign of z, which is a matter of names only.
 """

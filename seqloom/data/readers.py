@@ -74,7 +74,10 @@ def read(
             return _from_json(texts[0], columns)
         return _from_tabs(texts[0], columns)
 
+    lines: Iterable[tuple[bytes, ...] | None]
     lines = _aligned(names, max_characters) if len(names) == 2 else zip(_lines(names[0], max_characters))
+    if columns == 1 and not _is_json(names[0]):
+        lines = (raws if raws and raws[0].strip() else None for raws in lines)  # plain text has paragraphs
     yield from _examples(lines, parse, title, skip_bad, tally if tally is not None else Tally())
 
 
@@ -112,8 +115,11 @@ def from_pairs(
 def _examples(
     rows: Iterable[Any], parse: Callable[[Any], Columns], title: str, skip_bad: bool, tally: Tally
 ) -> Iterator[Example]:
-    number = good = 0
+    seen = good = 0
     for number, row in enumerate(rows, start=1):
+        if row is None:
+            continue
+        seen += 1
         tally.read += 1
         try:
             source, target = parse(row)
@@ -127,11 +133,11 @@ def _examples(
             continue
         good += 1
         yield Example(source, target, number)
-    if number == 0:
+    if seen == 0:
         raise SeqloomError(f"{title} is empty; expected at least one example")
     if good == 0:
         reasons = ", ".join(f"{count} x {reason}" for reason, count in tally.reasons.most_common())
-        raise SeqloomError(f"{title} has no usable line: all {number} were skipped ({reasons})")
+        raise SeqloomError(f"{title} has no usable line: all {seen} were skipped ({reasons})")
 
 
 # The columns of a line

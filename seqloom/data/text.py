@@ -76,7 +76,7 @@ class Text(Codec):
     def fit(self, values: Iterable[str]) -> Self:
         if self.units == "byte":
             return self
-        texts = _some((self._normal(value) for value in values), self.units)
+        texts = _some((self.normal(value) for value in values), self.units)
         if self.units == "char":
             counts: Counter[str] = Counter()
             for text in texts:
@@ -97,7 +97,7 @@ class Text(Codec):
     def encode_many(self, values: Sequence[str]) -> list[np.ndarray]:
         """The ids of many texts in one parallel call, int32."""
         model = self._fitted()._model
-        texts = [self._normal(value) for value in values]
+        texts = [self.normal(value) for value in values]
         if self._table is not None:
             last = len(self._table) - 1
             return [self._table[np.minimum(self._codes(text), last)] for text in texts]
@@ -144,7 +144,8 @@ class Text(Codec):
             model = _sentencepiece(content) if self.units == "unigram" else Tokenizer.from_buffer(content)
         except Exception:  # the libraries raise bare exceptions and RuntimeErrors
             model = None
-        if model is None or _kind(model) != self.units:
+        known = ("byte", "bpe") if self.units == "bpe" else (self.units,)  # byte pairs of which none was learned
+        if model is None or _kind(model) not in known:
             found = "another file" if model is None else "one of other units"
             raise SeqloomError(f'{path} is no vocabulary of units = "{self.units}" but {found}; give what was saved')
         self._adopt(model)
@@ -155,7 +156,13 @@ class Text(Codec):
         settings = json.dumps([self.units, self.size, self.lowercase]).encode()
         return hashlib.sha256(settings + self._content()).hexdigest()
 
-    def _normal(self, value: str) -> str:
+    def spellings(self, value: str) -> list[list[int]]:
+        """The ids of a text within another: after a space, pieces of several characters may be others."""
+        forms = [value, f" {value}"] if self.units in ("bpe", "unigram") else [value]
+        return [ids.tolist() for ids in self.encode_many(forms)]
+
+    def normal(self, value: str) -> str:
+        """The text as a perfect output would spell it: lower case and single spaces, if that is the codec's way."""
         if not isinstance(value, str):
             raise SeqloomError(f"a text codec was given {type(value).__name__} {value!r:.60}; expected a string")
         try:

@@ -115,7 +115,7 @@ class Recurrent(Decoder):
         return state
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        hidden, state, _ = self.advance(self.embedding(token), state, memory)
+        hidden, state, _ = self.advance(self.dropout(self.embedding(token)), state, memory)
         return self.project(hidden), state
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:

@@ -27,6 +27,8 @@ class CrossEntropy(Objective):
         real = batch.targets.mask
         output = model(batch)
         scores = output.project(output.hidden[real])  # (N, V): no work on padding
+        if scores.dtype in (torch.bfloat16, torch.float16):
+            scores = scores.float()  # a sum of many losses needs the digits
         targets = batch.targets.values[real]  # (N,)
         smoothing = self.label_smoothing if self.training else 0.0
         total, nll = smoothed_cross_entropy(scores, targets, smoothing)

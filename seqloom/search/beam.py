@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Constraint, Decoder, Search
+from seqloom.errors import SeqloomError
 from seqloom.search.constraints import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
@@ -73,7 +74,7 @@ class BeamSearch(Search):
 
     def normaliser(self, length: Tensor | int) -> Tensor:
         """What a score is divided by."""
-        size = torch.as_tensor(length, dtype=torch.float64)
+        size = length if isinstance(length, Tensor) else torch.tensor(length, dtype=torch.float64)
         return (size if self.normalisation == "length" else (5 + size) / 6) ** self.length_penalty
 
     def start(
@@ -128,8 +129,8 @@ class BeamSearch(Search):
         finished = ended & (totals > float("-inf"))
         chosen = log_probs[rows, tokens.flatten()].view(count, width)
         constraints = constraints.select(rows)
-        lengths = constraints.states["count"].view(count, width)
-        scores = (totals / self.normaliser(lengths).to(totals)).masked_fill(~finished, float("-inf"))
+        lengths = constraints.states["count"].view(count, width).to(totals)
+        scores = (totals / self.normaliser(lengths)).masked_fill(~finished, float("-inf"))
         return replace(
             beam,
             tokens=tokens.flatten(),
@@ -144,16 +145,18 @@ class BeamSearch(Search):
     def done(self, beam: Beam) -> Tensor:
         """Sources without a live hypothesis that could still matter.  (B,)"""
         highest = beam.totals.amax(dim=1)
+        limit, count = (beam.constraints.states[name].view(beam.totals.shape)[:, 0] for name in ("limit", "count"))
+        over = (highest == float("-inf")) | (count >= limit)
         if not self.early_stopping:
-            return highest == float("-inf")
-        limit = beam.constraints.states["limit"].view(beam.totals.shape)[:, 0]
-        soonest = beam.constraints.states["count"].view(beam.totals.shape)[:, 0] + 1
-        bounds = [highest / self.normaliser(length).to(highest) for length in (soonest, limit)]
-        return (torch.maximum(*bounds) <= beam.best[:, -1]) | (highest == float("-inf"))
+            return over
+        bounds = [highest / self.normaliser(length.to(highest)) for length in (count + 1, limit)]
+        return over | (torch.maximum(*bounds) <= beam.best[:, -1])
 
     def finish(self, decoder: Decoder, memory: Memory, beam: Beam) -> list[list[Hypothesis]]:
         """The finished outputs of each source, n_best of them, best first; fewer if a constraint allows no more."""
         steps = [Step(*(part.cpu() for part in vars(step).values())) for step in beam.steps]
+        if any(step.totals.isnan().any() for step in steps):
+            raise SeqloomError("the model's scores are not finite: its training diverged; lower train.learning_rate")
         places = [{int(entry): row for row, entry in enumerate(step.entries)} for step in steps]
         forced = prefixes(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
@@ -162,7 +165,7 @@ class BeamSearch(Search):
                 entry = int(step.entries[row])
                 tokens, log_probs = trace(steps, places, number, entry, slot)
                 length = len(forced[entry]) + len(tokens)
-                score = float(step.totals[row, slot] / self.normaliser(length).to(step.totals))
+                score = float(step.totals[row, slot] / self.normaliser(length))
                 body = tokens if decoder.eos is None else tokens[:-1]
                 found[entry].append(Hypothesis(forced[entry] + body, score, log_probs))
         if self.coverage_penalty:
@@ -182,7 +185,9 @@ class BeamSearch(Search):
                 if "source" not in maps:
                     raise ValueError("coverage_penalty needs a decoder that attends the source")
                 weights = maps["source"].mean((1, 2)) * inputs.mask[:, :, None]  # (n, U, T)
-                coverage = weights.sum(1)[:, : int(ours.lengths[0])].clamp(max=1).log().sum(-1)
+                coverage = (
+                    weights.sum(1)[:, : int(ours.lengths[0])].clamp(torch.finfo(weights.dtype).tiny, 1).log().sum(-1)
+                )
                 for each, amount in zip(hypotheses, coverage.tolist()):
                     scored.append(replace(each, score=each.score + self.coverage_penalty * amount))
             result.append(scored)

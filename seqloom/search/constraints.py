@@ -68,18 +68,21 @@ class NoRepeat(Constraint):
 
 
 class Required(Constraint):
-    """Each of these phrases at least once: no end before, and forced when the room would not suffice later."""
+    """Each of these at least once: no end before, and forced when the room would not suffice later.
 
-    def __init__(self, phrases: Sequence[Sequence[int]], eos: int):
-        self.phrases = [list(phrase) for phrase in phrases if phrase]
-        self.longest = max(map(len, self.phrases), default=1)
+    A requirement is a list of phrases of which one is enough: a word may be spelled in several ways.
+    """
+
+    def __init__(self, requirements: Sequence[Sequence[Sequence[int]]], eos: int):
+        self.requirements = [[list(phrase) for phrase in phrases] for phrases in requirements]
+        self.longest = max(len(phrase) for phrases in self.requirements for phrase in phrases)
         self.eos = eos
 
     def start(self, rows: int, limit: Tensor) -> State:
         return {
             "room": limit,  # symbols that may still come, EOS included; the BOS that comes first takes none
             "recent": limit.new_full((rows, self.longest), -1),
-            "done": torch.zeros(rows, len(self.phrases), dtype=torch.bool, device=limit.device),
+            "done": torch.zeros(rows, len(self.requirements), dtype=torch.bool, device=limit.device),
             "begun": torch.zeros(rows, dtype=torch.bool, device=limit.device),
         }
 
@@ -87,19 +90,25 @@ class Required(Constraint):
         output = torch.where(state["begun"], token, -1)  # BOS is no part of it
         recent = torch.cat([state["recent"][:, 1:], output[:, None]], dim=1)
         room = state["room"] - state["begun"].long()
-        done = state["done"] | torch.stack([ends_with(recent, phrase) for phrase in self.phrases], dim=1)
+        said = [
+            torch.stack([ends_with(recent, phrase) for phrase in phrases]).any(dim=0) for phrases in self.requirements
+        ]
+        done = state["done"] | torch.stack(said, dim=1)
         allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
         allowed[:, self.eos] = done.all(dim=1)
 
         # A free symbol must leave room for all that is missing, from its beginning, and for EOS.
-        missing = sum(len(phrase) * ~done[:, number] for number, phrase in enumerate(self.phrases))  # (rows,)
+        shortest = torch.tensor([min(map(len, phrases)) for phrases in self.requirements], device=token.device)
+        missing = (shortest * ~done).sum(dim=1)  # (rows,)
         tight = (room - 2 < missing) & ~done.all(dim=1)
         following, fitting = [], []
-        for number, phrase in enumerate(self.phrases):
-            symbols = torch.tensor(phrase, device=token.device)
-            for reached in (torch.zeros_like(room), self.matched(recent, phrase)):
-                following.append(symbols[reached])
-                fitting.append(~done[:, number] & (missing - reached - 1 <= room - 2))
+        for number, phrases in enumerate(self.requirements):
+            for phrase in phrases:
+                symbols = torch.tensor(phrase, device=token.device)
+                for reached in (torch.zeros_like(room), self.matched(recent, phrase)):
+                    needed = missing - shortest[number] + len(phrase) - reached - 1
+                    following.append(symbols[reached])
+                    fitting.append(~done[:, number] & (needed <= room - 2))
         only = marked(torch.stack(following, dim=1), torch.stack(fitting, dim=1), vocabulary)
         allowed = torch.where(tight[:, None], only, allowed)
         begun = torch.ones_like(state["begun"])
@@ -140,6 +149,7 @@ class Constraints:
         decoder: Decoder,
         limit: Tensor,
         prefix: Padded | None,
+        vocabulary: int,
     ) -> "Constraints":
         """Before the first free symbol: whatever a forced prefix holds has been counted."""
         states: State = {str(number): each.start(len(limit), limit) for number, each in enumerate(constraints)}
@@ -147,11 +157,13 @@ class Constraints:
         ours = cls(tuple(constraints), states, decoder.eos)
         if prefix is None:
             return ours
-        begin = torch.full_like(limit, decoder.bos)
-        fed = torch.cat([begin[:, None], prefix.values], dim=1)
-        for place in range(prefix.values.shape[1]):
-            after = ours.step(fed[:, place], vocabulary=int(fed.max()) + 1 + (decoder.eos or 0))[1]
-            ours = cls(ours.constraints, hold(place >= prefix.lengths, after.states, ours.states), ours.eos)
+        fed = torch.cat([torch.full_like(limit, decoder.bos)[:, None], prefix.values], dim=1)
+        longest = prefix.values.shape[1]
+        for place in range(longest):  # shorter prefixes begin later, so that no gap stands within a history
+            own = place - (longest - prefix.lengths)
+            token = fed.gather(1, own.clamp(min=0)[:, None])[:, 0]
+            after = ours.step(token, vocabulary)[1]
+            ours = cls(ours.constraints, hold(own < 0, after.states, ours.states), ours.eos)
         return ours
 
     def step(self, token: Tensor, vocabulary: int) -> tuple[Tensor | None, "Constraints"]:

@@ -39,7 +39,10 @@ class Opening:
         if self.no_repeat:
             chosen.append(NoRepeat(self.no_repeat))
         token, state = read_prefix(decoder, memory, prefix)
-        begun = Constraints.begin(chosen, decoder, limit, prefix)
+        vocabulary = 0
+        if prefix is not None and chosen:  # how many symbols there are is known from scores alone
+            vocabulary = decoder.step(token, state, memory)[0].shape[-1]
+        begun = Constraints.begin(chosen, decoder, limit, prefix, vocabulary)
         owner = memory.owner(memory.rows * count)
         return token[owner], select(state, owner), begun.select(owner)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Constraint, Decoder, Search
+from seqloom.errors import SeqloomError
 from seqloom.search.constraints import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State
@@ -24,6 +25,7 @@ class Draw:
     state: State
     constraints: Constraints
     ended: Tensor  # (rows,)
+    failed: Tensor  # (rows,): the constraints left nothing to draw
     prefix: Padded | None
     drawn: tuple[Tensor, ...] = ()  # each (rows,)
     log_probs: tuple[Tensor, ...] = ()
@@ -68,7 +70,8 @@ class Sampling(Search):
         constraints: Sequence[Constraint] = (),
     ) -> Draw:
         tokens, state, begun = self.opening.rows(self.n_best, decoder, memory, prefix, constraints)
-        return Draw(tokens, state, begun, torch.zeros_like(tokens, dtype=torch.bool), prefix)
+        nobody = torch.zeros_like(tokens, dtype=torch.bool)
+        return Draw(tokens, state, begun, nobody, nobody, prefix)
 
     def advance(self, decoder: Decoder, memory: Memory, beam: Draw) -> Draw:
         generator = None
@@ -86,11 +89,11 @@ class Sampling(Search):
         allowed, constraints = draw.constraints.step(draw.tokens, log_probs.shape[-1])
         scores = constraints.apply(log_probs, allowed)
         impossible = (scores == float("-inf")).all(dim=-1)
-        scores = torch.where(impossible[:, None], log_probs, scores)  # such a row ends now, without EOS
+        scores = torch.where(impossible[:, None], log_probs, scores)  # such a row ends now, and is no output
         if self.argmax_every and (len(draw.drawn) + 1) % self.argmax_every == 0:
             tokens = scores.argmax(dim=-1)
         else:
-            tokens = torch.multinomial(self.filtered(scores), 1, generator=generator)[:, 0]
+            tokens = self.draw(scores, generator)
         ended = constraints.last if decoder.eos is None else tokens == decoder.eos
         return replace(
             draw,
@@ -98,22 +101,34 @@ class Sampling(Search):
             state=state,
             constraints=constraints,
             ended=draw.ended | ended | impossible,
+            failed=draw.failed | (impossible & ~draw.ended),
             drawn=(*draw.drawn, tokens),
             log_probs=(*draw.log_probs, log_probs.gather(1, tokens[:, None])[:, 0]),
-            live=(*draw.live, ~draw.ended & ~impossible),
+            live=(*draw.live, ~draw.ended),
         )
 
     def finish(self, decoder: Decoder, memory: Memory, beam: Draw) -> list[list[Hypothesis]]:
-        """n_best outputs a source, likeliest first."""
+        """n_best outputs a source, likeliest first; fewer where the constraints left nothing to draw."""
         tokens, log_probs, live = (torch.stack(part, dim=1).cpu() for part in (beam.drawn, beam.log_probs, beam.live))
         forced = prefixes(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for row, entry in enumerate(memory.owner(len(tokens)).tolist()):
+            if beam.failed[row]:
+                continue
             drawn = tokens[row][live[row]].tolist()
             probabilities = log_probs[row][live[row]].tolist()
             body = [token for token in drawn if token != decoder.eos]
             found[entry].append(Hypothesis(forced[entry] + body, sum(probabilities), probabilities))
         return [sorted(each, key=lambda one: -one.score) for each in found]
+
+    def draw(self, scores: Tensor, generator: torch.Generator | None) -> Tensor:
+        """(rows, V) -> (rows,)"""
+        try:
+            return torch.multinomial(self.filtered(scores), 1, generator=generator)[:, 0]
+        except RuntimeError as error:
+            raise SeqloomError(
+                f"cannot draw from the model's scores, its training may have diverged: {error}"
+            ) from None
 
     def filtered(self, scores: Tensor) -> Tensor:
         """Probabilities to draw from.  (rows, V) -> (rows, V)"""

@@ -58,13 +58,14 @@ class Pairs:
         return self.batch(sources if self.source else None, [target for _, target in encoded], map(int, rows))
 
     def references(self, examples: Iterable[Example]) -> tuple[list[Any], list[list[Any]]]:
-        """Sources to predict from, and for each its references."""
+        """Sources to predict from, and for each its references, spelled as the codec spells."""
+        normal = getattr(self.target, "normal", lambda value: value)
+        pairs = [(example.source, normal(example.target)) for example in examples]
         if not self.group_references:
-            pairs = [(example.source, [example.target]) for example in examples]
-            return [source for source, _ in pairs], [targets for _, targets in pairs]
+            return [source for source, _ in pairs], [[target] for _, target in pairs]
         grouped: dict[Any, list[Any]] = {}
-        for example in examples:
-            grouped.setdefault(example.source, []).append(example.target)
+        for source, target in pairs:
+            grouped.setdefault(source, []).append(target)
         return list(grouped), list(grouped.values())
 
     def measure(self, predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:

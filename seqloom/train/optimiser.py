@@ -52,7 +52,9 @@ class NamedOptimiser:
         """Multiply all gradients, bound their global norm, and return the norm there was before the bound."""
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         torch._foreach_mul_(gradients, scale)
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, clip or float("inf"))
+        norm = torch.nn.utils.get_total_norm(gradients)
+        if clip and norm.isfinite():  # clipping by a norm that is none would break the gradients that are whole
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, norm)
         return norm.item()
 
     def forget_gradients(self) -> None:

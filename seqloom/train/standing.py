@@ -40,12 +40,18 @@ class Standing:
     def note(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
         """Enter a validation in the list of the best; was it the best so far? The sign is +1 where more is better."""
         finite = math.isfinite(value)
-        gain = finite and (not self.best or sign * value > sign * self.best[0]["value"])
+
+        def rank(entry: dict[str, Any]) -> tuple[float, float, int]:
+            """Best first. Among equals the lower loss counts: a metric may stand at zero for long."""
+            return -sign * entry["value"], entry["results"].get("loss", 0.0), entry["step"]
+
+        entry = {"step": self.step, "value": value, "results": results}
+        gain = finite and (not self.best or rank(entry) < rank(self.best[0]))
         self.validated = self.step
         self.stale = 0 if gain else self.stale + 1
         self.halvings += not gain
         if finite:
-            self.best.append({"step": self.step, "value": value, "results": results})
-            self.best.sort(key=lambda entry: (-sign * entry["value"], entry["step"]))
+            self.best.append(entry)
+            self.best.sort(key=rank)
             del self.best[keep:]
         return gain

@@ -75,7 +75,7 @@ def test_line_numbers_are_those_of_the_file(tmp_path):
         (b"a\tb\nc\xff\td\n", 2, "p.tsv", ["line 2", "UTF-8", "byte 2 is 0xFF"]),
         (" \tb\n", 2, "p.tsv", ["line 1", "source is empty"]),
         ("a\t \n", 2, "p.tsv", ["line 1", "target is empty"]),
-        ("\n", 1, "p.txt", ["line 1", "target is empty"]),
+        ("\n", 1, "p.txt", ["p.txt is empty"]),
         ("a\t" + "b" * 30_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
         ("a\t" + "b" * 300_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
         ("{nonsense\n", 2, "p.jsonl", ["line 1", "one JSON object a line"]),

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints import Banned, NoRepeat, Required
 from seqloom.search.sample import Sampling
@@ -177,8 +178,9 @@ RULES = {
     "no phrase 2 3": ([Banned([[2, 3], [0]])], lambda tokens: not contains(tokens, (2, 3)) and 0 not in tokens),
     "no bigram twice": ([NoRepeat(2)], repeats_no_bigram),
     "no word twice": ([NoRepeat(1)], lambda tokens: len(set(tokens) | {BOS}) == len(tokens) + 1),
-    "a 2": ([Required([[2]], EOS)], lambda tokens: 2 in tokens),
-    "a 3 2 and a 0": ([Required([[3, 2], [0]], EOS)], lambda tokens: contains(tokens, (3, 2)) and 0 in tokens),
+    "a 2": ([Required([[[2]]], EOS)], lambda tokens: 2 in tokens),
+    "a 2 3 or a 0": ([Required([[[2, 3], [0]]], EOS)], lambda tokens: contains(tokens, (2, 3)) or 0 in tokens),
+    "a 3 2 and a 0": ([Required([[[3, 2]], [[0]]], EOS)], lambda tokens: contains(tokens, (3, 2)) and 0 in tokens),
 }
 
 
@@ -197,6 +199,34 @@ def test_even_a_narrow_beam_contains_what_is_required(decoder, memory, name):
     constraints, allowed = RULES[name]
     for search in (BeamSearch(beam_size=1), BeamSearch(beam_size=2), Sampling(seed=1)):
         assert all(allowed(tuple(one[0].tokens)) for one in search(decoder, memory, None, constraints))
+
+
+@torch.no_grad()
+def test_constraints_count_prefixes_of_any_length(decoder, memory):
+    prefix = Padded(torch.tensor([[2, 3], [3, 0], [0, 0]]), torch.tensor([2, 1, 0]))
+    for constraints in ([NoRepeat(1)], [Banned([[3, 2]])], [Required([[[3]]], EOS)]):
+        search = BeamSearch(beam_size=40, n_best=40)
+        together = search(decoder, memory, prefix, constraints)
+        for row, length in enumerate(prefix.lengths.tolist()):
+            own = Padded(prefix.values[row : row + 1, :length], prefix.lengths[row : row + 1])
+            (alone,) = search(decoder, memory.select(torch.tensor([row])), own, constraints)
+            assert [one.tokens for one in alone] == [one.tokens for one in together[row]]
+
+
+@torch.no_grad()
+def test_scores_that_are_not_numbers_end_the_search_with_one_line(decoder, memory):
+    for parameter in decoder.parameters():
+        parameter.fill_(float("nan"))
+    for search in (BeamSearch(beam_size=2), BeamSearch(beam_size=2, early_stopping=False), Sampling()):
+        with pytest.raises(SeqloomError):
+            search(decoder, memory)
+
+
+@torch.no_grad()
+def test_where_nothing_is_allowed_there_is_no_output(decoder, memory):
+    impossible = [Required([[[2, 3, 2, 3, 2]]], EOS)]
+    assert BeamSearch(beam_size=2)(decoder, memory, None, impossible) == [[], [], []]
+    assert Sampling(n_best=2)(decoder, memory, None, impossible) == [[], [], []]
 
 
 @torch.no_grad()
