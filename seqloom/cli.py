@@ -220,10 +220,11 @@ def explain(
         raise SeqloomError(f"{out} is a folder; expected the name of a page, such as {out / 'page.html'}")
     model = Predictor.load(run, device, trust)
     found = model.explain(text, n_best=n_best or 5, **search_settings(None, beam_size))
+    if out is not None:
+        replace_file(out, page(found).encode())
     columns = os.get_terminal_size().columns if sys.stdout.isatty() else 100
     print(render(found, width=max(columns, 40), colour=sys.stdout.isatty()))
     if out is not None:
-        replace_file(out, page(found).encode())
         note(f"The page is {out}.")
 
 
