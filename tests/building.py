@@ -35,6 +35,9 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
 
 # Beyond its defaults a part may have settings that are systems of their own. A new part needs no entry here.
 VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("cells", "elman"): {"logistic": {"activation": "sigmoid"}},
+    ("cells", "lstm"): {f"without {gate}": {"without": gate} for gate in ("forget", "input", "output")},
+    ("cells", "mut"): {"2": {"variant": 2}, "3": {"variant": 3}, "1, as wide as its input": {"input_size": 8}},
     ("cells", "gru"): {"reset before": {"reset": "before"}},
     ("attention", "dot"): {"scaled": {"scaled": True}},
     ("encoders", "recurrent"): {

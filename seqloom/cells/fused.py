@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from seqloom.types import Padded
 
 
-def run_kernel(kernel: nn.LSTM | nn.GRU, inputs: Padded, state: Any) -> tuple[Tensor, Any]:
+def run_kernel(kernel: nn.RNNBase, inputs: Padded, state: Any) -> tuple[Tensor, Any]:
     """Outputs (rows, T, size), zero beyond a row's end, and the state at each row's own end."""
     width = inputs.values.shape[1]
     lengths = inputs.lengths.cpu()

@@ -5,8 +5,10 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqloom.cells.elman import Elman
 from seqloom.cells.gru import GRU
 from seqloom.cells.lstm import LSTM
+from seqloom.cells.mut import MUT
 from seqloom.contracts import Cell
 from seqloom.encoders.recurrent import Recurrent
 from seqloom.types import Padded
@@ -63,6 +65,60 @@ def test_lstm_steps_are_those_of_torch(inputs):
     hidden, memory = copied(nn.LSTMCell(WIDTH, SIZE), cell)(inputs[:, 0], (state["hidden"], state["cell"]))
     _, once = cell(cell.project(inputs[:, 0]), state)
     torch.testing.assert_close(once, {"hidden": hidden, "cell": memory})
+
+
+def test_elman_steps_are_those_of_torch(inputs):
+    cell = made(Elman)
+    state = random_state(cell)
+    outputs, after = stepped(cell, inputs, state)
+    sequence, hidden = copied(nn.RNN(WIDTH, SIZE, batch_first=True), cell)(inputs, state["hidden"][None])
+    torch.testing.assert_close(outputs, sequence)
+    torch.testing.assert_close(after["hidden"], hidden[0])
+    logistic = made(Elman, activation="sigmoid")
+    drive = cell.project(inputs[:, 0]) + state["hidden"] @ cell.kernel.weight_hh_l0.T + cell.kernel.bias_hh_l0
+    torch.testing.assert_close(logistic(logistic.project(inputs[:, 0]), state)[0], torch.sigmoid(drive))
+
+
+@pytest.mark.parametrize("gate", ["forget", "input", "output"])
+def test_an_lstm_without_a_gate_is_one_whose_gate_is_always_open(inputs, gate):
+    cell, whole = made(LSTM, without=gate), made(LSTM)
+    place = ["input", "forget", "candidate", "output"].index(gate)
+    kept = [row for row in range(4 * SIZE) if row // SIZE != place]
+    assert (
+        sum(value.numel() for value in cell.parameters()) * 4 == sum(value.numel() for value in whole.parameters()) * 3
+    )
+    with torch.no_grad():
+        for name, value in whole.kernel.named_parameters():
+            value.zero_()
+            value[kept] = cell.kernel[name]
+        whole.kernel.bias_ih_l0[place * SIZE : (place + 1) * SIZE] = 1000.0  # the sigmoid is 1 to the last bit
+    state = random_state(cell)
+    torch.testing.assert_close(stepped(cell, inputs, state), stepped(whole, inputs, state))
+
+
+@pytest.mark.parametrize("width", [SIZE, WIDTH])
+@pytest.mark.parametrize("variant", [1, 2, 3])
+def test_mutations_are_those_of_the_paper(variant, width):
+    cell = build(MUT, input_size=width, size=SIZE, variant=variant)
+    value, before = torch.randn(width, dtype=torch.float64), torch.randn(SIZE, dtype=torch.float64)
+    own = {name: parameter.detach() for name, parameter in cell.named_parameters()}
+    x = value
+    if variant != 3 and width != SIZE:
+        x = own["match.weight"] @ value + own["match.bias"]
+    update = own["update.weight"] @ x + own["update.bias"]
+    if variant == 1:
+        reset, candidate = own["reset.weight"] @ x + own["reset.bias"], torch.tanh(x) + own["candidate.bias"]
+    elif variant == 2:
+        update = update + own["recurrent_update.weight"] @ before
+        reset, candidate = x + own["reset.bias"], own["candidate.weight"] @ x + own["candidate.bias"]
+    else:
+        update = update + own["recurrent_update.weight"] @ torch.tanh(before)
+        reset = own["reset.weight"] @ x + own["reset.bias"]
+        candidate = own["candidate.weight"] @ x + own["candidate.bias"]
+    z, r = torch.sigmoid(update), torch.sigmoid(reset + own["recurrent_reset.weight"] @ before)
+    expected = torch.tanh(own["recurrent_candidate.weight"] @ (r * before) + candidate) * z + before * (1 - z)
+    hidden, _ = cell(cell.project(value[None]), {"hidden": before[None]})
+    torch.testing.assert_close(hidden[0], expected)
 
 
 def test_gru_steps_with_the_reset_after_are_those_of_torch(inputs):
