@@ -25,29 +25,29 @@ def choose(survey: Survey) -> Choice:
     source, target = survey.source, survey.target
     if source is None:
         raise SeqloomError("the data has one column: for a language model name a recipe, such as char-lm")
-    size = f"{'more than ' if survey.cut else ''}{survey.examples:,} pairs"
+    size = f"{survey.examples:,} pair{'s' * (survey.examples != 1)}"
     settings: list[str] = []
     if survey.phoneme_share > 0.9:
-        recipe, to_see, length = "g2p-lstm", 200_000, max(source.mean_characters, target.mean_words)
+        recipe, to_see, warmup, length = "g2p-lstm", 200_000, 200, max(source.mean_characters, target.mean_words)
         why = "targets are short symbols from a small inventory, like phonemes: characters in, white-space symbols out"
-    elif max(source.mean_characters, target.mean_characters) <= 48 and source.mean_words <= 6:
-        recipe, to_see, length = "dates", 150_000, max(source.mean_characters, target.mean_characters)
+    elif max(source.mean_characters, target.mean_characters) <= 48 and min(source.mean_words, target.mean_words) <= 2:
+        recipe, to_see, warmup, length = "dates", 150_000, 50, max(source.mean_characters, target.mean_characters)
         lengths = f"{source.mean_characters:.0f} and {target.mean_characters:.0f} characters"
-        why = f"both sides are short (on average {lengths})"
-        if not survey.cut:  # generated dates are endless; what people collect can be learned by heart
+        why = f"short strings (on average {lengths})"
+        if survey.examples < 20_000:  # generated dates are endless; what people collect can be learned by heart
             settings = ["encoder.dropout=0.2", "decoder.dropout=0.2"]
     else:
-        recipe, to_see, length = "multi30k-transformer", 450_000, 1.3 * max(source.mean_words, target.mean_words)
+        recipe, to_see, warmup = "multi30k-transformer", 450_000, 1000
+        length = 1.3 * max(source.mean_words, target.mean_words)
         why = f"both sides are sentences (on average {source.mean_words:.0f} and {target.mean_words:.0f} words)"
         # Enough pieces that common words are whole, few enough that each is seen often.
-        pieces = 8000 if survey.cut else max(500, min(8000, survey.examples // 4))
+        pieces = max(500, min(8000, survey.examples // 4))
         settings = [f"task.source.size={pieces}", f"task.target.size={pieces}"]
         if not survey.shares_alphabet:
             settings += ["task.joint=false", "share_embeddings=false"]
-    if not survey.cut:
-        pace = paced(survey.examples, length, to_see)
-        settings += pace.settings
-        why += f"; about {pace.updates:,} updates in {pace.epochs} epochs"
+    pace = paced(survey.examples, length, to_see, warmup)
+    settings += pace.settings
+    why += f"; about {pace.updates:,} updates in {pace.epochs} epoch{'s' * (pace.epochs != 1)}"
     reasons = [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."]
     return Choice(recipe, settings, reasons)
 
@@ -61,16 +61,16 @@ class Pace:
     settings: list[str]
 
 
-def paced(examples: int, length: float, to_see: int) -> Pace:
+def paced(examples: int, length: float, to_see: int, warmup: int) -> Pace:
     """Little data is seen more often, in smaller batches: a model needs many updates, whatever it reads."""
-    epochs = max(4, min(300, round(to_see / examples)))
+    epochs = max(1, min(300, round(to_see / examples)))
     tokens, updates = 2048, 0
     while True:
         updates = epochs * max(1, round(examples * (length + 1) / tokens))
         if updates >= UPDATES or tokens == 256:
             break
         tokens //= 2
-    settings = [f"train.epochs={epochs}", f"train.tokens={tokens}", f"train.warmup={max(1, min(200, updates // 10))}"]
+    settings = [f"train.epochs={epochs}", f"train.tokens={tokens}", f"train.warmup={max(1, min(warmup, updates // 5))}"]
     if epochs > VALIDATIONS:
         settings.append(f"train.validate_every={max(1, updates // VALIDATIONS)}")
     return Pace(epochs, updates, settings)

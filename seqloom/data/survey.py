@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from random import Random
 
 from seqloom.types import Example
 
@@ -29,8 +29,7 @@ class Side:
 class Survey:
     """What the choice of a recipe needs."""
 
-    examples: int  # seen
-    cut: bool  # there were more
+    examples: int  # in all
     source: Side | None  # None for a language model
     target: Side
     phoneme_share: float  # of the running target words, those that look like phonemes: near 1 for "L UW M"
@@ -66,16 +65,23 @@ class _Counts:
 
 
 def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
-    """Look at the first `limit` examples; values that are not text are looked at as Python would print them."""
-    iterator = iter(examples)
+    """Look at `limit` examples drawn from all: a file may be sorted, and its beginning unlike the rest.
+
+    Values that are not text are looked at as Python would print them.
+    """
+    count, drawn, random = 0, list[Example](), Random(0)
+    for count, example in enumerate(examples, start=1):
+        if len(drawn) < limit:
+            drawn.append(example)
+        elif (place := random.randrange(count)) < limit:  # a reservoir (Vitter 1985): each example alike
+            drawn[place] = example
     source, target = _Counts(), _Counts()
-    for example in islice(iterator, limit):
+    for example in drawn:
         if example.source is not None:
             source.add(str(example.source))
         target.add(str(example.target))
     return Survey(
-        examples=target.texts,
-        cut=next(iterator, None) is not None,
+        examples=count,
         source=source.side() if source.texts else None,
         target=target.side(),
         phoneme_share=_phoneme_share(target),

@@ -149,14 +149,16 @@ class Recurrent(Decoder):
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, State, Tensor | None]:
         """Step after step; a row that has ended keeps its state."""
-        hiddens, maps = [], []
+        hiddens: list[Tensor] = []
+        maps: list[Tensor] = []
         running = inputs.mask
         for time, row in enumerate(embedded.unbind(1)):
             hidden, new, weight = self.advance(row, state, memory, weights)
             state = hold(~running[:, time], new, state)
             hiddens.append(hidden)
-            maps.append(weight)
-        return torch.stack(hiddens, 1), state, torch.cat(maps, dim=2) if weights else None  # type: ignore[arg-type]
+            if weight is not None:
+                maps.append(weight)
+        return torch.stack(hiddens, dim=1), state, torch.cat(maps, dim=2) if maps else None
 
     def advance(
         self, embedded: Tensor, state: State, memory: Memory, weights: bool = False

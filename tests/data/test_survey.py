@@ -12,17 +12,17 @@ def rows(*pairs):
 
 def test_lengths_and_inventories_are_counted():
     found = survey(rows(("ab", "x y x"), ("abcd", "y")))
-    assert (found.examples, found.cut) == (2, False)
+    assert found.examples == 2
     assert (found.source.mean_characters, found.source.max_characters, found.source.distinct_characters) == (3, 4, 4)
     assert (found.target.mean_words, found.target.max_words, found.target.distinct_words) == (2, 3, 2)
     assert (found.target.max_characters, found.target.distinct_characters) == (5, 2)
 
 
-def test_a_long_stream_is_cut_and_said_to_be():
-    stream = iter(rows(*[("a", "b")] * 10))
-    found = survey(stream, limit=4)
-    assert (found.examples, found.cut) == (4, True)
-    assert not survey(rows(*[("a", "b")] * 4), limit=4).cut
+def test_a_sorted_file_is_looked_at_throughout():
+    stream = (Example("a" * (1 + number // 100), "b") for number in range(10_000))
+    found = survey(stream, limit=500)
+    assert found.examples == 10_000
+    assert 45 < found.source.mean_characters < 56
 
 
 def test_pronunciations_look_like_phonemes_and_sentences_do_not():
