@@ -47,11 +47,6 @@ def hold(mask: Tensor, new: State, old: State) -> State:
     return over_tensors(choose, new, old)
 
 
-def detach(state: State) -> State:
-    """The same values without their history: for truncated back-propagation."""
-    return over_tensors(Tensor.detach, state)
-
-
 @dataclass(frozen=True)
 class Padded:
     """Sequences of different lengths in one tensor, padded at the end."""
@@ -72,9 +67,6 @@ class Padded:
 
     def to(self, device: torch.device | str) -> Padded:
         return Padded(self.values.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True))
-
-    def select(self, rows: Tensor) -> Padded:
-        return Padded(self.values.index_select(0, rows), self.lengths.index_select(0, rows))
 
 
 def positions_below(lengths: Tensor, width: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a first look at the data tells: how long, how many different symbols, how alike the two sides are."""
+"""What a first look at the data tells: how much, how long, how alike the two sides are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ class Side:
     """The texts of one side."""
 
     mean_characters: float
-    max_characters: int
     mean_words: float  # between white space
-    max_words: int
-    distinct_characters: int  # white space not counted
-    distinct_words: int
 
 
 @dataclass(frozen=True)
@@ -40,14 +36,12 @@ class _Counts:
     def __init__(self) -> None:
         self.characters: Counter[str] = Counter()
         self.words: Counter[str] = Counter()
-        self.texts = self.length = self.longest = self.most_words = 0
+        self.texts = self.length = 0
 
     def add(self, text: str) -> None:
         words = text.split()
         self.texts += 1
         self.length += len(text)
-        self.longest = max(self.longest, len(text))
-        self.most_words = max(self.most_words, len(words))
         self.words.update(words)
         for word in words:
             self.characters.update(word)
@@ -56,11 +50,7 @@ class _Counts:
         texts = max(self.texts, 1)
         return Side(
             mean_characters=self.length / texts,
-            max_characters=self.longest,
             mean_words=self.words.total() / texts,
-            max_words=self.most_words,
-            distinct_characters=len(self.characters),
-            distinct_words=len(self.words),
         )
 
 
