@@ -1,11 +1,14 @@
 """Recurrent decoder, with or without attention.
 
-No attention: Sutskever, Vinyals & Le 2014. order="bahdanau" asks the memory with the state before the step
-(Bahdanau, Cho & Bengio 2015), order="luong" with the state after it (Luong, Pham & Manning 2015), which lets
-all steps of teacher forcing run in one fused kernel. The context joins the state by
+No attention: Sutskever, Vinyals & Le 2014; with `feed_context` the summary of the source enters every step, and with
+`deep_output` logits are made of [s; c; y], the symbol before among them (Cho et al. 2014).
+order="bahdanau" asks the memory with the state before the step (Bahdanau, Cho & Bengio 2015), order="luong" with the
+state after it (Luong, Pham & Manning 2015), which lets all steps of teacher forcing run in one fused kernel. The
+context joins the state by
     combine="concat"   tanh(W [c; s])                    Luong eq. 5
     combine="add"      W_out s + W_att c as logits       lecture 004
     combine="rnn"      one more recurrent step on c      lecture 002
+    combine="state"    c is the new state                lecture 004
 and with `input_feeding` enters the next step too.
 """
 
@@ -18,6 +21,7 @@ from torch.nn.functional import linear
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
+from seqloom.layers.bridge import Bridge, Kind
 from seqloom.layers.recurrent import RecurrentStack
 from seqloom.types import Memory, Output, Padded, State, hold
 
@@ -31,16 +35,18 @@ class Recurrent(Decoder):
         vocabulary: int,
         memory_size: int,
         bos: int,
-        eos: int,
+        eos: int | None,
         embedding_size: int = 256,
         size: int = 256,
         layers: int = 1,
         cell: Callable[..., Cell] = LSTM,
         attention: Callable[..., Attention] | None = None,
         order: Literal["luong", "bahdanau"] = "luong",
-        combine: Literal["concat", "add", "rnn"] = "concat",
+        combine: Literal["concat", "add", "rnn", "state"] = "concat",
         input_feeding: bool = False,
-        bridge: Literal["dense", "copy", "zero"] = "dense",
+        feed_context: bool = False,
+        deep_output: bool = False,
+        bridge: Kind = "dense",
         residual: bool = False,
         dropout: float = 0.0,
         tied: bool = False,
@@ -52,9 +58,14 @@ class Recurrent(Decoder):
             raise ValueError("attention needs an encoder to attend: add [encoder], or leave attention out")
         if input_feeding and attention is None:
             raise ValueError("input_feeding feeds the attention back: it needs attention")
+        if combine == "state" and order == "bahdanau":
+            raise ValueError('combine = "state" needs order = "luong": the step itself would have no say')
+        if feed_context and not memory_size:
+            raise ValueError("feed_context feeds the summary of a source: it needs an encoder")
         self.bos, self.eos = bos, eos
         self.length_ratio, self.length_offset = length_ratio, length_offset
-        self.size, self.order, self.combine = size, order, combine
+        self.order, self.combine = order, combine
+        self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = nn.Dropout(dropout)
 
@@ -67,47 +78,36 @@ class Recurrent(Decoder):
                 self.join = nn.Linear(context_size + size, self.hidden_size)
             elif combine == "add":
                 self.hidden_size = size + context_size
-            else:
+            elif combine == "rnn":
                 self.refine = cell(input_size=context_size, size=size)
+            else:
+                self.become = nn.Identity() if context_size == size else nn.Linear(context_size, size, bias=False)
+        self.fed_size = (context_size if combine == "add" else self.hidden_size) if input_feeding else 0
+        if deep_output:
+            self.hidden_size += (context_size if self.attention else memory_size) + embedding_size
         if tied and self.hidden_size != embedding_size:
             raise ValueError(f"tied needs embedding_size = {self.hidden_size}, the width before the softmax")
         self.output = None if tied else nn.Linear(self.hidden_size, vocabulary)
 
-        self.fed_size = (context_size if combine == "add" else self.hidden_size) if input_feeding else 0
         looked_up = context_size if order == "bahdanau" else 0
+        summary = memory_size if feed_context else 0
         self.stack = RecurrentStack(
             cell=cell,
-            input_size=embedding_size + self.fed_size + looked_up,
+            input_size=embedding_size + summary + self.fed_size + looked_up,
             size=size,
             layers=layers,
             residual=residual,
             dropout=dropout,
         )
-        self.bridge = bridge if memory_size else "zero"
-        if self.bridge == "copy" and memory_size != size:
-            raise ValueError(f'bridge = "copy" needs size = {memory_size}, the size of the encoder')
-        if self.bridge == "dense":
-            entries = sum(len(state) for state in self.stack.start(0).values())
-            self.bridging = nn.Linear(memory_size, entries * size)
+        entries = sum(len(state) for state in self.stack.start(0).values())
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory
 
     def start(self, memory: Memory) -> State:
         rows = memory.rows
-        layers = self.stack.start(rows)
-        if self.bridge == "copy":
-            given = memory.final.get("layers", {})
-            if {name: state.keys() for name, state in given.items()} != {
-                name: own.keys() for name, own in layers.items()
-            }:
-                raise ValueError('bridge = "copy" needs an encoder with the same cells and layers')
-            layers = memory.final["layers"]
-        elif self.bridge == "dense":
-            values = torch.tanh(self.bridging(memory.final["summary"]))  # (B, entries * size)
-            parts = iter(values.split(self.size, dim=-1))
-            layers = {layer: {name: next(parts) for name in state} for layer, state in layers.items()}
-        state: State = {"layers": layers}
+        state: State = {"layers": self.bridging(memory, self.stack.start(rows))}
         if self.attention is not None:
             state["attention"] = self.attention.start(memory)
         if self.fed_size:
@@ -125,7 +125,7 @@ class Recurrent(Decoder):
         if self.unrolls:
             hidden, state, weights = self.unroll(embedded, inputs, state, memory, attention)
         else:
-            hidden, state, weights = self.run(Padded(embedded, inputs.lengths), state, memory, attention)
+            hidden, state, weights = self.run(embedded, inputs, state, memory, attention)
         maps = {"source": weights[:, None]} if attention and weights is not None else {}  # (rows, 1, heads, U, T)
         return Output(hidden, self.project, state, maps)
 
@@ -134,16 +134,20 @@ class Recurrent(Decoder):
         """Whether a step needs what attention said before, so that steps must go one by one."""
         if self.attention is None:
             return False
-        return self.fed_size > 0 or self.order == "bahdanau" or self.combine == "rnn"
+        return self.fed_size > 0 or self.order == "bahdanau" or self.combine in ("rnn", "state")
 
-    def run(self, embedded: Padded, state: State, memory: Memory, weights: bool) -> tuple[Tensor, State, Tensor | None]:
+    def run(
+        self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
+    ) -> tuple[Tensor, State, Tensor | None]:
         """All steps in one: the whole recurrence first, then the whole attention."""
-        outputs, layers = self.stack.run(embedded, state["layers"])
+        entering = Padded(self.entering(embedded, memory), inputs.lengths)
+        hidden, layers = self.stack.run(entering, state["layers"])
         after = {**state, "layers": layers}
-        if self.attention is None:
-            return self.dropout(outputs), after, None
-        context, after["attention"], weight = self.attention(outputs, memory, state["attention"], weights)
-        return self.dropout(self.joined(outputs, context)), after, weight
+        context = weight = None
+        if self.attention is not None:
+            context, after["attention"], weight = self.attention(hidden, memory, state["attention"], weights)
+            hidden = self.joined(hidden, context)
+        return self.before_softmax(hidden, context, embedded, memory), after, weight
 
     def unroll(
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
@@ -164,36 +168,59 @@ class Recurrent(Decoder):
         self, embedded: Tensor, state: State, memory: Memory, weights: bool = False
     ) -> tuple[Tensor, State, Tensor | None]:
         """One step.  (rows, E) -> (rows, hidden_size)"""
-        inputs = [embedded]
+        inputs = [self.entering(embedded, memory)]
         after: State = {}
         context = weight = None
+        top = str(len(self.stack.cells) - 1)
         if self.fed_size:
             inputs.append(state["fed"])
         if self.attention is not None and self.order == "bahdanau":
-            before = state["layers"][str(len(self.stack.cells) - 1)]["hidden"]
+            before = state["layers"][top]["hidden"]
             context, after["attention"], weight = self.attention(before[:, None], memory, state["attention"], weights)
             inputs.append(context[:, 0])
-        output, after["layers"] = self.stack.step(torch.cat(inputs, dim=-1), state["layers"])
+        hidden, after["layers"] = self.stack.step(torch.cat(inputs, dim=-1), state["layers"])
         if self.attention is None:
-            return self.dropout(output), after, None
+            return self.before_softmax(hidden, None, embedded, memory), after, None
         if context is None:
-            context, after["attention"], weight = self.attention(output[:, None], memory, state["attention"], weights)
+            context, after["attention"], weight = self.attention(hidden[:, None], memory, state["attention"], weights)
         context = context[:, 0]
         if self.combine == "rnn":
-            top = after["layers"][str(len(self.stack.cells) - 1)]
-            hidden, _ = self.refine(self.refine.project(context), top)
+            hidden, _ = self.refine(self.refine.project(context), after["layers"][top])
+        elif self.combine == "state":
+            hidden = self.become(context)
+            after["layers"] = {**after["layers"], top: {**after["layers"][top], "hidden": hidden}}
         else:
-            hidden = self.joined(output, context)
-        hidden = self.dropout(hidden)
+            hidden = self.joined(hidden, context)
         if self.fed_size:
-            after["fed"] = context if self.combine == "add" else hidden
-        return hidden, after, weight
+            after["fed"] = context if self.combine == "add" else self.dropout(hidden)
+        return self.before_softmax(hidden, context, embedded, memory), after, weight
+
+    def entering(self, embedded: Tensor, memory: Memory) -> Tensor:
+        """What the stack reads of a symbol.  (rows, [U,] E) -> (rows, [U,] E + summary)"""
+        if not self.feed_context:
+            return embedded
+        return torch.cat([embedded, self.summary(embedded, memory)], dim=-1)
+
+    @staticmethod
+    def summary(like: Tensor, memory: Memory) -> Tensor:
+        """The summary of each row's source, as often as there are steps.  (rows, [U,] D)"""
+        rows = memory.final["summary"].index_select(0, memory.owner(like.shape[0]))
+        return rows if like.dim() == 2 else rows[:, None].expand(-1, like.shape[1], -1)
 
     def joined(self, output: Tensor, context: Tensor) -> Tensor:
-        """State and context as one vector: (..., size), (..., context_size) -> (..., hidden_size)"""
+        """State and context as one vector: (..., size), (..., context_size) -> (..., width)"""
         if self.combine == "add":  # the output layer then computes W_out s + W_att c
             return torch.cat([output, context], dim=-1)
         return torch.tanh(self.join(torch.cat([context, output], dim=-1)))
+
+    def before_softmax(self, hidden: Tensor, context: Tensor | None, embedded: Tensor, memory: Memory) -> Tensor:
+        """What the last projection sees: the state, or [s; c; y].  (..., width) -> (..., hidden_size)"""
+        hidden = self.dropout(hidden)
+        if not self.deep_output:
+            return hidden
+        if context is None and memory.final:
+            context = self.summary(embedded, memory)
+        return torch.cat([hidden, embedded] if context is None else [hidden, context, embedded], dim=-1)
 
     def project(self, hidden: Tensor) -> Tensor:
         """(..., hidden_size) -> (..., V)"""

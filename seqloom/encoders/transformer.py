@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
-from seqloom.layers.embedding import Positioned, embedding
+from seqloom.layers.embedding import Positioned, reading
 from seqloom.layers.transformer import Norm, TransformerLayer
 from seqloom.types import Memory, Padded
 
@@ -18,7 +18,8 @@ class Transformer(Encoder):
     def __init__(
         self,
         *,
-        vocabulary: int,
+        vocabulary: int | None = None,
+        features: int | None = None,
         size: int = 256,
         layers: int = 3,
         heads: int = 4,
@@ -30,7 +31,7 @@ class Transformer(Encoder):
     ):
         super().__init__()
         self.output_size = size
-        self.embedding = embedding(vocabulary, size)
+        self.embedding = reading(vocabulary, features, size, scaled=True)
         self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],

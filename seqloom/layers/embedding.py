@@ -1,4 +1,4 @@
-"""Symbols as vectors, with their positions: how every Transformer begins."""
+"""How sources enter a network: symbols by a table, vectors by a matrix; in a Transformer with their positions."""
 
 from typing import Literal
 
@@ -13,6 +13,21 @@ def embedding(vocabulary: int, size: int) -> nn.Embedding:
     table = nn.Embedding(vocabulary, size)
     nn.init.normal_(table.weight, std=size**-0.5)
     return table
+
+
+def reading(vocabulary: int | None, features: int | None, size: int, scaled: bool = False) -> nn.Embedding | nn.Linear:
+    """What reads symbols, (B, T), or vectors, (B, T, features), as (B, T, size).
+
+    Entries are about 1, or size^-1/2 if `scaled`, as a Transformer begins; of vectors where their components are.
+    """
+    if vocabulary is not None and features is None:
+        return embedding(vocabulary, size) if scaled else nn.Embedding(vocabulary, size)
+    if features is None or vocabulary is not None:
+        raise ValueError("an encoder reads symbols or vectors: give either vocabulary or features")
+    matrix = nn.Linear(features, size)
+    nn.init.normal_(matrix.weight, std=(features * (size if scaled else 1)) ** -0.5)
+    nn.init.zeros_(matrix.bias)
+    return matrix
 
 
 class Positioned(nn.Module):

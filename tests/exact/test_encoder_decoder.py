@@ -10,6 +10,7 @@ from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.cells.gru import GRU
 from seqloom.cells.lstm import LSTM
+from seqloom.decoders.gnmt import GNMT
 from seqloom.decoders.recurrent import Recurrent as Decoder
 from seqloom.encoders.recurrent import Recurrent as Encoder
 from seqloom.types import Padded
@@ -103,9 +104,10 @@ def test_without_attention_only_the_final_state_hears_of_the_loss_and_the_rest_t
     memory = encoder(Padded(embedded, batch.lengths))
     loss = decoder(decoder.prepare(memory), inputs()).scores.pow(2).sum()
     of_states, of_summary, of_symbols = torch.autograd.grad(
-        loss, (memory.states, memory.final["summary"], embedded), allow_unused=True
+        loss, (memory.states, memory.final["summary"], embedded), allow_unused=True, materialize_grads=True
     )
-    assert of_states is None  # the loss does not depend on them
+    last = torch.arange(5) == batch.lengths[:, None] - 1
+    assert not (of_states.abs().amax(-1) > 0)[~last].any()
     assert (of_summary.abs().amax(-1) > 0).all()
     assert torch.equal(of_symbols.abs().amax(-1) > 0, batch.mask)
 
@@ -204,3 +206,104 @@ def test_only_what_is_fed_lets_the_memory_into_the_recurrence(combine):
             _, changed = decoder.step(token, changed, other)
             differ.append(bool((state["layers"][TOP]["hidden"] != changed["layers"][TOP]["hidden"]).any()))
         assert differ == ([False] + [feeding] * 4)
+
+
+# -- further variants
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@torch.no_grad()
+def test_a_context_fed_with_weights_of_zero_is_a_decoder_that_only_starts_from_it(deep):
+    decoder = build(Decoder, feed_context=True, deep_output=deep)
+    plain = build(Decoder)
+    memory = memory_for(decoder)
+    width = plain.embedding.embedding_dim
+    entering = decoder.stack.cells[0].kernel.weight_ih_l0
+    entering[:, width:] = 0
+    if deep:
+        decoder.output.weight[:, SIZE:] = 0
+    weights = decoder.state_dict()
+    weights["stack.cells.0.kernel.weight_ih_l0"] = entering[:, :width]
+    if deep:
+        weights["output.weight"] = weights["output.weight"][:, :SIZE]
+    plain.load_state_dict(weights)
+    torch.testing.assert_close(decoder(memory, inputs()).scores, plain(memory, inputs()).scores)
+    entering[:, width:] = 0.5
+    assert (decoder(memory, inputs()).scores - plain(memory, inputs()).scores).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_deep_output_sees_state_context_and_the_symbol_before():
+    decoder = build(Decoder, deep_output=True, attention=Additive)
+    memory = decoder.prepare(memory_for(decoder))
+    given = inputs()
+    output = decoder(memory, given, attention=True)
+    context = output.attention["source"][:, 0, 0] @ memory.states
+    embedded = decoder.embedding(given.values)
+    torch.testing.assert_close(output.hidden[:, :, SIZE : SIZE + context.shape[-1]], context)
+    torch.testing.assert_close(output.hidden[:, :, SIZE + context.shape[-1] :], embedded)
+
+
+@torch.no_grad()
+def test_context_as_state_goes_on_from_what_was_seen():
+    decoder = build(Decoder, attention=Additive, combine="state")
+    memory = decoder.prepare(memory_for(decoder))
+    token = torch.tensor([4, 5, 6])
+    _, state = decoder.step(token, decoder.start(memory), memory)
+    output = decoder(memory, Padded(token[:, None], torch.ones(3, dtype=torch.long)), attention=True)
+    context = (output.attention["source"][:, 0, 0] @ memory.states)[:, 0]
+    torch.testing.assert_close(state["layers"]["1"]["hidden"], context)
+    torch.testing.assert_close(output.hidden[:, 0], context)
+
+
+@torch.no_grad()
+def test_reading_from_the_end_is_reading_the_source_turned_round():
+    backward, forward = build(Encoder, reverse=True), build(Encoder)
+    forward.load_state_dict(backward.state_dict())
+    batch = source((5, 3, 1))
+    turned = Padded(turn(batch), batch.lengths)
+    ours, theirs = backward(batch), forward(turned)
+    torch.testing.assert_close(ours.final["summary"], theirs.final["summary"])
+    torch.testing.assert_close(turn(Padded(ours.states, batch.lengths))[batch.mask], theirs.states[batch.mask])
+    assert torch.equal(turn(turned), batch.values)  # twice is as if never
+
+
+def turn(batch):
+    rows = [row[:length].flip(0) for row, length in zip(batch.values, batch.lengths.tolist())]
+    turned = batch.values.clone()
+    for row, flipped in zip(turned, rows):
+        row[: len(flipped)] = flipped
+    return turned
+
+
+# -- the decoder of Google's translator
+
+
+@torch.no_grad()
+def test_gnmt_is_its_equations_layer_by_layer():
+    decoder = build(GNMT, layers=4)
+    memory = decoder.prepare(memory_for(decoder))
+    state = decoder.start(memory)
+    token = torch.tensor([4, 5, 6])
+    scores, after = decoder.step(token, state, memory)
+    context, _, _ = decoder.attention(state["layers"]["0"]["hidden"][:, None], memory, {})
+    values = decoder.embedding(token)
+    for layer, cell in enumerate(decoder.cells):
+        entering = torch.cat([values, context[:, 0]], dim=-1)
+        outputs, expected = cell(cell.project(entering), state["layers"][str(layer)])
+        values = outputs + values if layer >= 2 else outputs
+        torch.testing.assert_close(after["layers"][str(layer)], expected)
+    torch.testing.assert_close(scores, decoder.output(values))
+
+
+@torch.no_grad()
+def test_a_bottom_that_reads_both_ways_carries_layers_that_read_one():
+    encoder = build(Encoder, bidirectional="bottom", layers=3, residual=True)
+    both = build(Encoder, bidirectional=True, layers=1)
+    both.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in both.state_dict()})
+    batch = source((5, 3, 1))
+    bottom = both(batch).states
+    middle, _ = encoder.forwards[1].run(Padded(bottom, batch.lengths), encoder.forwards[1].start(3))
+    top, _ = encoder.forwards[2].run(Padded(middle, batch.lengths), encoder.forwards[2].start(3))
+    torch.testing.assert_close(encoder(batch).states[batch.mask], (top + middle)[batch.mask])
+    assert encoder.output_size == SIZE
