@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from seqloom.data.symbols import BOS, EOS, PAD
+from seqloom.data.symbols import PAD
 from seqloom.errors import SeqloomError, nearest
 from seqloom.parts import (
     ABSENT,
@@ -42,13 +42,13 @@ from seqloom.parts import (
 )
 
 if TYPE_CHECKING:
-    from seqloom.contracts import Codec
+    from seqloom.contracts import Codec, Task
     from seqloom.model import Model
-    from seqloom.tasks.pairs import Pairs
     from seqloom.train.settings import Settings
 
 Recipe = dict[str, Any]
-FROM_DATA = ("vocabulary", "pad", "bos", "eos")  # what the program derives from the data; the rest from a neighbour
+FROM_DATA = ("vocabulary", "features", "pad", "bos", "eos")  # what the program derives from the data, not a neighbour
+OF = {"vocabulary": "symbols", "features": "vectors"}  # what a side is made of that has it
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class Data:
 
 def sections() -> dict[str, Parameter]:
     """The top level of a recipe, in the order it is written."""
-    from seqloom.contracts import Decoder, Encoder, Objective, Search
-    from seqloom.tasks.pairs import Pairs
+    from seqloom.contracts import Decoder, Encoder, Objective, Search, Task
     from seqloom.train.settings import Settings
 
     return {
@@ -74,7 +73,7 @@ def sections() -> dict[str, Parameter]:
         "share_embeddings": Parameter(bool, False),
         "objective": Parameter(Objective, {"type": "cross_entropy"}),
         "search": Parameter(Search, {"type": "beam"}),
-        "task": Parameter(Section(Pairs)),
+        "task": Parameter(Task, {"type": "pairs"}),
         "encoder": Parameter(Encoder | None, None),
         "decoder": Parameter(Decoder),
         "train": Parameter(Section(Settings), {}),
@@ -249,7 +248,7 @@ def fill_table(
     derived = {
         name
         for name, parameter in known.items()
-        if derive and parameter.default is ABSENT and not slot(parameter.annotation)
+        if derive and is_derived(name, parameter) and not slot(parameter.annotation)
     }
     for name, value in table.items():
         if name not in known:
@@ -269,14 +268,20 @@ def fill_table(
     return full
 
 
+def is_derived(name: str, parameter: Parameter) -> bool:
+    """Whether the program gives an argument: one without a default, or a fact of the data that not all data have."""
+    return parameter.default is ABSENT or (parameter.default is None and name in OF)
+
+
 def build(folder: str, table: Recipe | str, where: str, trust: bool = False, **given: Any) -> Any:
     """One part from its table, completed or not; `where` is its key, `given` what the program knows."""
     return assemble_part(folder, fill_part(folder, table, where, trust), where, trust, **given)
 
 
-def build_task(recipe: Recipe, trust: bool = False) -> Pairs:
+def build_task(recipe: Recipe, trust: bool = False) -> Task:
     """The task of a completed recipe, its codecs built and not yet fitted."""
-    return assemble(sections()["task"].annotation, recipe["task"], "task", trust)
+    task: Task = build("tasks", {"type": "pairs", **recipe["task"]}, "task", trust)
+    return task
 
 
 def build_settings(recipe: Recipe) -> Settings:
@@ -292,13 +297,17 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
         raise SeqloomError("encoder and task.source: set both, or neither for a language model")
     encoder, share = None, recipe.get("share_embeddings", False)
     if source_codec is not None:
+        if share and (source_codec.vocabulary is None or target_codec.vocabulary is None):
+            raise SeqloomError("share_embeddings = true: needs symbols on both sides, and task.joint = true")
         if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another symbol
             sizes = f"task.source has {source_codec.vocabulary} symbols and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
-        offered = {"vocabulary": source_codec.vocabulary, "pad": PAD}
+        offered = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD}
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", offered, trust)
     memory_size = encoder.output_size if encoder is not None else 0
-    offered = {"vocabulary": target_codec.vocabulary, "memory_size": memory_size, "bos": BOS, "eos": EOS}
+    task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
+    offered = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
+    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos}
     decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
     values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
     return call(Model, "encoder and decoder do not fit", values)
@@ -309,22 +318,43 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     import torch
 
     task = build_task(recipe, trust)
-    build("objectives", recipe["objective"], "objective", trust)
+    objective = build("objectives", recipe["objective"], "objective", trust)
+    refuse_misfits(task, objective.compares, f"objective.type = {show(recipe['objective']['type'])}")
+    for name in task.metrics:
+        compares = getattr(import_module(f"seqloom.metrics.{name}"), "COMPARES", "symbols")
+        refuse_misfits(task, compares, f"task.metrics = {show(name)}")
     build("search", recipe["search"], "search", trust)
     if recipe["train"]["select_by"] not in ("", "loss", "perplexity"):
         task.higher_is_better(recipe["train"]["select_by"])
-    stand_in: Any = SimpleNamespace(vocabulary=100)  # the data is not read yet
+    stand_ins: Any = {  # the data is not read yet
+        "symbols": SimpleNamespace(vocabulary=100, features=None),
+        "vectors": SimpleNamespace(vocabulary=None, features=2),
+    }
+    source = None if task.source is None else stand_ins[made_of(task.source)]
     with torch.device("meta"):
-        build_model(recipe, stand_in if task.source is not None else None, stand_in, trust)
+        build_model(recipe, source, stand_ins[made_of(task.target)], trust)
+
+
+def made_of(codec: Codec) -> str:
+    """What a side consists of, known before its codec is fitted."""
+    return "vectors" if (getattr(type(codec), "features", None) or vars(codec).get("features")) else "symbols"
+
+
+def refuse_misfits(task: Task, compares: str, what: str) -> None:
+    """Symbols and vectors are not measured alike."""
+    if (found := made_of(task.target)) != compares:
+        raise SeqloomError(f"{what}: compares {compares}, but task.target is made of {found}; choose another")
 
 
 def build_fitting(folder: str, table: Recipe | str, key: str, codec_key: str, offered: Recipe, trust: bool) -> Any:
     """A part given as much of what is offered as its constructor asks for."""
     name = table if isinstance(table, str) else table.get("type", "")
     part = find(folder, name, f"{key}.type", trust)
-    asked = {name for name, parameter in parameters(part).items() if parameter.default is ABSENT}
-    if "vocabulary" in asked and offered["vocabulary"] is None:
-        raise SeqloomError(f"{key}.type = {show(name)}: works on symbols, but the codec of {codec_key} has none")
+    asked = {name for name, parameter in parameters(part).items() if is_derived(name, parameter)}
+    works_on = [kind for fact, kind in OF.items() if fact in asked]
+    if works_on and all(offered[fact] is None for fact in OF.keys() & asked):
+        kinds = " and ".join(works_on)
+        raise SeqloomError(f"{key}.type = {show(name)}: works on {kinds}, but the codec of {codec_key} has none")
     return build(folder, table, key, trust, **{name: offered[name] for name in asked & offered.keys()})
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError
 from seqloom.types import Batch, Hypothesis, Loss, Memory, Output, Padded, State, hold, select
 
 
@@ -42,15 +43,17 @@ class Cell(nn.Module, ABC):
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         """All steps.  (rows, T, I) -> (rows, T, size), and the state at each row's own end.
 
+        Outputs beyond it mean nothing: rows run on to the longest, which is cheaper than to hold them at every step.
         Cells with a fused kernel override this; the result is the same.
         """
-        outputs = []
-        running = inputs.mask
-        for time, projected in enumerate(self.project(inputs.values).unbind(1)):
-            output, new = self(projected, state)
-            state = hold(~running[:, time], new, state)
+        outputs, end = [], state
+        ends = set(inputs.lengths.tolist())
+        for time, projected in enumerate(self.project(inputs.values).unbind(1), start=1):
+            output, state = self(projected, state)
             outputs.append(output)
-        return torch.stack(outputs, dim=1), state
+            if time in ends:
+                end = hold(inputs.lengths != time, state, end)
+        return torch.stack(outputs, dim=1), end
 
 
 class Attention(nn.Module, ABC):
@@ -120,8 +123,29 @@ class Decoder(nn.Module, ABC):
         return select(self.start(memory), memory.owner(rows))
 
 
+class Head(Decoder):
+    """A decoder without step: it says its whole output at once, and there is nothing to search."""
+
+    eos = None
+
+    @abstractmethod
+    def answer(self, memory: Memory) -> Padded:
+        """The output of each source of a prepared memory: symbols (B, U), or vectors (B, U, F)."""
+
+    def prepare(self, memory: Memory) -> Memory:
+        return memory
+
+    def start(self, memory: Memory) -> State:
+        return {}
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        raise SeqloomError(f"{type(self).__name__.lower()} says its output at once: it has no step, and no search")
+
+
 class Objective(nn.Module, ABC):
     """What training makes small."""
+
+    compares: ClassVar[str] = "symbols"  # or "vectors": what its targets are made of
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
@@ -177,6 +201,7 @@ class Codec(ABC):
     """One side of the data: raw value <-> tensor."""
 
     vocabulary: int | None = None  # how many symbols, where values are symbols
+    features: int | None = None  # how many components, where values are vectors
 
     @abstractmethod
     def fit(self, values: Iterable[Any]) -> Self:
@@ -190,6 +215,10 @@ class Codec(ABC):
     def decode(self, tensor: Tensor, source: Any = None) -> Any:
         """The value a tensor stands for."""
 
+    def line(self, value: Any) -> str:
+        """The value as a line of a file says it."""
+        return str(value)
+
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:
         """Write what `fit` learned into files of the folder whose names begin with `name`."""
@@ -197,3 +226,66 @@ class Codec(ABC):
     @abstractmethod
     def load(self, folder: Path, name: str) -> Self:
         """Read back what `save` wrote."""
+
+
+class Task(ABC):
+    """What is to be learned: codecs for both sides, how examples become batches, what counts as good."""
+
+    source: Codec | None = None  # None: a language model's
+    target: Codec
+    joint: bool = False  # one codec for both sides
+    metrics: tuple[str, ...] = ()
+    running: ClassVar[bool] = False  # the examples are the lines of one text
+    bos: ClassVar[int]  # what a decoder is given before the first symbol
+    eos: ClassVar[int | None]  # what ends an output; None: only its length does
+
+    @abstractmethod
+    def plan(self, lengths: Any, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> Any:
+        """The batches of an epoch (data.batching.Plan), a pure function of the arguments."""
+
+    @abstractmethod
+    def in_order(self, lengths: Any, tokens: int) -> Any:
+        """The batches of a validation."""
+
+    @abstractmethod
+    def collate(self, corpus: Any, rows: Any) -> Batch:
+        """The batch of one entry of a plan."""
+
+    def batch(self, sources: Sequence[Tensor] | None, targets: Sequence[Tensor]) -> Batch:
+        """Encoded examples that stand each for itself."""
+        raise NotImplementedError(f"{type(self).__name__} has no examples that stand alone")
+
+    def encode(self, value: Any) -> Tensor:
+        """A target, or the beginning of one, as symbols."""
+        return self.target.encode(value)
+
+    def decode(self, tokens: Tensor, source: Any = None) -> Any:
+        """What the symbols of an output stand for."""
+        return self.target.decode(tokens, source)
+
+    def save(self, folder: Path) -> None:
+        """Write what the codecs learned."""
+        self.target.save(folder, "target")
+        if self.source is not None and not self.joint:
+            self.source.save(folder, "source")
+
+    def load(self, folder: Path) -> Self:
+        """Read it back."""
+        self.target.load(folder, "target")
+        if self.source is not None and not self.joint:
+            self.source.load(folder, "source")
+        return self
+
+    def references(self, examples: Iterable[Any]) -> tuple[list[Any], list[list[Any]]]:
+        """Sources to predict from, and for each its references."""
+        found = list(examples)
+        return [example.source for example in found], [[example.target] for example in found]
+
+    def measure(self, predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:
+        """Every metric of the task."""
+        return {}
+
+    def higher_is_better(self, name: str) -> bool:
+        """Whether a metric is something to have much of."""
+        known = ", ".join(("loss", "perplexity", *self.metrics))
+        raise SeqloomError(f'train.select_by = "{name}": not measured by this task; expected one of {known}')

@@ -9,18 +9,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from seqloom import config
 from seqloom.checkpoint import Run, load_weights
 from seqloom.choosing import choose
+from seqloom.contracts import Task
 from seqloom.data import dataset
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
 from seqloom.predict import Predictor
-from seqloom.tasks.pairs import Pairs
 from seqloom.train import processes
 from seqloom.train.device import choose_device
 from seqloom.train.display import Display
@@ -29,6 +28,7 @@ from seqloom.types import Batch, Example
 
 Data = Any  # a path, two paths of line-aligned files, or a list of pairs
 Recipe = dict[str, Any]
+LENGTH_OF_TEXT = 400  # how many symbols a running text is generated for, unless told otherwise
 MAY_CHANGE = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "data")
 
 
@@ -75,11 +75,12 @@ def fit(
         prepared = prepare(full, task, rows, valid_rows, fit=not resume and "init" not in full)
 
     if not resume:
-        limit_lengths(full, chosen, prepared.report)
+        longest = LENGTH_OF_TEXT if task.running else prepared.report.longest_target + 1
+        limit_lengths(full, chosen, prepared.report.length_ratio, longest)
         note_data(full, data, valid)
     torch.manual_seed(full["seed"])
     model = config.build_model(full, task.source, task.target, trust)
-    rehearse(model, task.collate(prepared.valid, np.arange(1)))
+    rehearse(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
     if not resume and "init" in full:
         load_weights(model, initial(full, trust).weights)
     for line in prepared.report.lines():
@@ -99,6 +100,8 @@ def fit(
         evaluate=evaluation(task, full, prepared.valid_examples, trust),
         display=display,
         higher_is_better=task.higher_is_better,
+        plan=task.plan,
+        in_order=task.in_order,
     )
     summary = trainer.fit()
     return Predictor(model, task, full, run.path, trust, summary)
@@ -171,7 +174,7 @@ def rehearse(model: nn.Module, batch: Batch) -> None:
         raise SeqloomError(f"encoder and decoder do not fit: {error}") from error
 
 
-def prepare(full: Recipe, task: Pairs, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
+def prepare(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
     """Read and encode; the lead of several processes first, so that the others find it done."""
     data = full["data"].get("train") if data is None else data
     valid = full["data"].get("valid") if valid is None else valid
@@ -189,16 +192,17 @@ def prepare(full: Recipe, task: Pairs, data: Data, valid: Data, fit: bool) -> da
             skip_bad=full["data"]["skip_bad"],
             max_characters=full["data"]["max_characters"],
             fit=fit,
+            running=task.running,
         )
 
 
-def limit_lengths(full: Recipe, chosen: Recipe, report: dataset.Report) -> None:
+def limit_lengths(full: Recipe, chosen: Recipe, ratio: float, longest: int) -> None:
     """How long an output may get is a fact of the data, unless the recipe says otherwise."""
     said = chosen["decoder"]
     if "length_ratio" in full["decoder"] and "length_ratio" not in said:
-        full["decoder"]["length_ratio"] = round(report.length_ratio, 3)
-    if report.length_ratio == 0 and "length_offset" in full["decoder"] and "length_offset" not in said:
-        full["decoder"]["length_offset"] = report.longest_target + 1  # a language model has no source to go by
+        full["decoder"]["length_ratio"] = round(ratio, 3)
+    if ratio == 0 and "length_offset" in full["decoder"] and "length_offset" not in said:
+        full["decoder"]["length_offset"] = longest  # a language model has no source to go by
 
 
 def note_data(full: Recipe, data: Data, valid: Data) -> None:
@@ -232,7 +236,7 @@ def initial(full: Recipe, trust: bool) -> Run:
 
 
 def evaluation(
-    task: Pairs, full: Recipe, examples: Sequence[Example], trust: bool
+    task: Task, full: Recipe, examples: Sequence[Example], trust: bool
 ) -> Callable[[nn.Module], tuple[dict[str, float], list[tuple[str, str, str]]]] | None:
     """The metrics a validation reports: greedy outputs of a fixed part of the validation set, and one to look at."""
     if task.source is None or not task.metrics:

@@ -33,4 +33,4 @@ class Model(nn.Module):
     def forward(self, batch: Batch, attention: bool = False) -> Output:
         """Teacher forcing."""
         memory = self.encode(batch.source, batch.inputs.values.shape[0], attention)
-        return self.decoder(memory, batch.inputs, attention=attention)
+        return self.decoder(memory, batch.inputs, batch.state, attention)

@@ -30,6 +30,7 @@ CONTRACTS = {
     "objectives": "Objective",
     "search": "Search",
     "data": "Codec",
+    "tasks": "Task",
 }
 ABSENT = Argument.empty  # the default of a parameter without one
 WORDS = {int: "an integer", float: "a number", str: "a string", Path: "a path", bool: "true or false"}

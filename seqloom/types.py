@@ -32,6 +32,31 @@ def select(state: State, rows: Tensor) -> State:
     return over_tensors(lambda value: value.index_select(0, rows), state)
 
 
+def flatten(state: State, prefix: str = "") -> dict[str, Tensor]:
+    """{"layers": {"0": {"hidden": h}}} -> {"layers/0/hidden": h}, for files; a name has no slash."""
+    flat: dict[str, Tensor] = {}
+    for name, value in state.items():
+        flat |= flatten(value, f"{prefix}{name}/") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def nest(flat: dict[str, Tensor]) -> State:
+    """The inverse of `flatten`, but for states that were empty."""
+    state: State = {}
+    for key, value in flat.items():
+        *path, last = key.split("/")
+        inner = state
+        for name in path:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return state
+
+
+def detach(state: State) -> State:
+    """The same values without their history: where truncated back-propagation stops."""
+    return over_tensors(Tensor.detach, state)
+
+
 def hold(mask: Tensor, new: State, old: State) -> State:
     """The new state, except that the rows in the mask keep the old one.
 
@@ -140,6 +165,8 @@ class Batch:
     targets: Padded  # (B, U): y1 .. yn EOS
     examples: tuple[int, ...] = ()  # row numbers in the corpus
     extra: State = field(default_factory=dict)
+    carry: bool = False  # another batch goes on where this one stops, and starts from the state it leaves
+    state: State | None = None  # of the decoder, left by the batch before; None: this one is the first
 
     def to(self, device: torch.device | str) -> Batch:
         return replace(
@@ -173,6 +200,7 @@ class Loss:
     total: Tensor  # scalar, with gradient
     count: Tensor  # scalar
     logs: dict[str, Tensor] = field(default_factory=dict)  # further sums, reported divided by count
+    state: State | None = None  # what a batch that carries leaves for the next one, without gradient
 
 
 @dataclass(frozen=True)

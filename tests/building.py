@@ -12,12 +12,14 @@ from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
 from seqloom.attention.multihead import MultiHead
+from seqloom.attention.projected import Projected
 from seqloom.cells.gru import GRU
-from seqloom.contracts import Decoder
+from seqloom.contracts import Decoder, Encoder, Head
 from seqloom.parts import parts
 from seqloom.types import Memory, Padded
 
-VOCABULARY, BOS, EOS = 9, 2, 3
+VOCABULARY, BOS, EOS, FEATURES = 9, 2, 3, 4
+VECTORS = {"vocabulary": None, "features": FEATURES}
 SMALL: dict[str, Any] = {  # given to every constructor that has such a parameter
     "vocabulary": VOCABULARY,
     "bos": BOS,
@@ -42,10 +44,17 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("attention", "dot"): {"scaled": {"scaled": True}},
     ("encoders", "recurrent"): {
         "bidirectional": {"bidirectional": True},
+        "bidirectional at the bottom": {"bidirectional": "bottom", "residual": True, "layers": 4},
+        "from the end": {"reverse": True},
         "residual gru": {"cell": GRU, "residual": True, "layers": 3},
         "own gru": {"cell": partial(GRU, reset="before"), "bidirectional": True},
+        "vectors": VECTORS,
     },
-    ("encoders", "transformer"): {"post-norm": {"norm": "post"}, "learned positions": {"positions": "learned"}},
+    ("encoders", "transformer"): {
+        "post-norm": {"norm": "post"},
+        "learned positions": {"positions": "learned"},
+        "vectors": VECTORS,
+    },
     ("decoders", "recurrent"): {
         "luong dot": {"attention": Dot},
         "luong bilinear, tied": {"attention": Bilinear, "tied": True},
@@ -57,6 +66,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "bahdanau": {"attention": Additive, "order": "bahdanau"},
         "bahdanau, further gru step": {"attention": Additive, "order": "bahdanau", "combine": "rnn", "cell": GRU},
         "bahdanau, all": {"attention": MultiHead, "order": "bahdanau", "input_feeding": True, "residual": True},
+        "luong, context as state": {"attention": Additive, "combine": "state"},
+        "luong, wide context as state": {"attention": Additive, "combine": "state", "memory_size": 12},
+        "context at every step": {"feed_context": True},
+        "context at every step and deep output": {"feed_context": True, "deep_output": True},
+        "luong, deep output": {"attention": Additive, "deep_output": True, "input_feeding": True},
+        "luong projected": {"attention": partial(Projected, size=5, activation="sigmoid", scaled=False)},
         "zero bridge": {"bridge": "zero"},
         "language model": {"memory_size": 0},
     },
@@ -68,10 +83,15 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 }
 
 
-def cases(folder: str) -> list[Any]:
-    """Every part of a folder, plain and in its variants, as pytest parameters of one function: build()."""
+def cases(folder: str, heads: bool = False) -> list[Any]:
+    """Every part of a folder, plain and in its variants, as pytest parameters of one function: build().
+
+    Of decoders those that step, or the heads, which do not.
+    """
     found = []
     for name, part in parts(folder).items():
+        if issubclass(part, Head) != heads:
+            continue
         for variant, settings in {"plain": {}, **VARIANTS.get((folder, name), {})}.items():
             found.append(pytest.param(partial(build, part, **settings), id=f"{name}-{variant}"))
     return found
@@ -81,12 +101,15 @@ def build(part: type, **settings: Any) -> Any:
     torch.manual_seed(1)
     takes = signature(part).parameters
     small = {name: value for name, value in SMALL.items() if name in takes}
+    if "features" in takes and "vocabulary" not in takes:
+        small["features"] = FEATURES
     made = part(**{**small, **settings})
     if isinstance(made, torch.nn.Module):
         made.double().eval()
         for parameter in made.parameters():  # no zeros or ones left, so that every parameter matters
             torch.nn.init.uniform_(parameter, -0.5, 0.5)
         made.memory_size_in_tests = settings.get("memory_size", SMALL["memory_size"])
+        made.reads_vectors_in_tests = "features" in settings
     return made
 
 
@@ -95,6 +118,16 @@ def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
     values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
     padded = Padded(values, torch.tensor(lengths))
     return Padded(values * padded.mask, padded.lengths)
+
+
+def source_for(encoder: Encoder) -> Padded:
+    """Symbols, or vectors for an encoder that reads them."""
+    symbols = source()
+    if not encoder.reads_vectors_in_tests:
+        return symbols
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(*symbols.values.shape, FEATURES, generator=generator, dtype=torch.float64)
+    return Padded(values * symbols.mask[:, :, None], symbols.lengths)
 
 
 def memory_for(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:

@@ -124,8 +124,9 @@ class Sound(Codec):
     "tasks/pairs.py": """
 from __future__ import annotations
 from collections.abc import Sequence
-from seqloom.contracts import Codec
-class Pairs:
+from seqloom.contracts import Codec, Task
+class Pairs(Task):
+    bos, eos, plan, in_order, collate = 2, 3, None, None, None
     def __init__(self, *, target: Codec, source: Codec | None = None, joint: bool = False, metrics: Sequence[str] = ()):
         self.target, self.source, self.joint, self.metrics = target, source, joint, metrics
 """,
@@ -335,7 +336,7 @@ class TestComplete:
                 {"decoder": {"type": "recurrent", "cell": {"type": "lstm", "input_size": 9}}},
                 "x.toml: decoder.cell.input_size = 9: derived from its neighbour",
             ),
-            ({"task": {"source": "text"}}, "x.toml: task.target: missing, [task] needs it"),
+            ({"task": {"source": "text"}}, 'x.toml: task.target: missing, task "pairs" needs it'),
             ({"task": {"source": "text", "target": "readers"}}, 'x.toml: task.target.type = "readers": no such codec'),
             (
                 {"data": {"train": ["a"]}},
@@ -444,7 +445,7 @@ def any_model(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestBuildModel:
     def test_sizes_come_from_the_codecs_and_the_encoder(self) -> None:
         encoder, decoder, shared = config.build_model(
-            recipe(), SimpleNamespace(vocabulary=7), SimpleNamespace(vocabulary=5)
+            recipe(), SimpleNamespace(vocabulary=7, features=None), SimpleNamespace(vocabulary=5, features=None)
         )
         assert (encoder.vocabulary, encoder.pad, shared) == (7, PAD, False)
         given = {name: decoder.arguments[name] for name in ("vocabulary", "memory_size", "bos", "eos")}
@@ -452,19 +453,21 @@ class TestBuildModel:
 
     def test_a_language_model_reads_a_memory_of_size_zero(self) -> None:
         alone = {"decoder": "recurrent"}
-        encoder, decoder, _ = config.build_model(alone, None, SimpleNamespace(vocabulary=5))
+        encoder, decoder, _ = config.build_model(alone, None, SimpleNamespace(vocabulary=5, features=None))
         assert encoder is None
         assert decoder.arguments["memory_size"] == 0
 
     def test_a_decoder_is_given_only_what_it_asks_for(self) -> None:
         own = recipe(decoder={"type": TestTrust.own})
-        codec = SimpleNamespace(vocabulary=5)
+        codec = SimpleNamespace(vocabulary=5, features=None)
         assert config.build_model(own, codec, codec, trust=True)[1].vocabulary == 5
         assert "outside" in complaint(config.build_model, own, codec, codec)
 
     def test_parts_that_do_not_fit_are_named_together(self) -> None:
-        symbols, sound = SimpleNamespace(vocabulary=5), SimpleNamespace(vocabulary=None)
-        message = complaint(config.build_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7), symbols)
+        symbols, sound = SimpleNamespace(vocabulary=5, features=None), SimpleNamespace(vocabulary=None, features=None)
+        message = complaint(
+            config.build_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7, features=None), symbols
+        )
         assert all(word in message for word in ("share_embeddings", "task.source has 7", "task.target 5"))
         message = complaint(config.build_model, recipe(), sound, symbols)
         assert all(word in message for word in ("encoder.type", "task.source"))
@@ -475,7 +478,7 @@ class TestBuildModel:
             raise ValueError("share_embeddings needs tables of one shape")
 
         monkeypatch.setitem(sys.modules, "seqloom.model", SimpleNamespace(Model=refuse))
-        codec = SimpleNamespace(vocabulary=5)
+        codec = SimpleNamespace(vocabulary=5, features=None)
         message = complaint(config.build_model, recipe(), codec, codec)
         assert message == "encoder and decoder do not fit: share_embeddings needs tables of one shape"
 
@@ -573,13 +576,14 @@ class TestToolkit:
     @pytest.mark.parametrize("folder", CONTRACTS)
     def test_every_part_of_the_toolkit_can_be_completed(self, folder: str) -> None:
         for name, part in parts(folder).items():
-            full = config.fill_part(folder, name, name, trust=False)
+            needed = {"target": "text"} if folder == "tasks" else {}
+            full = config.fill_part(folder, {"type": name, **needed}, name, trust=False)
             assert config.fill_part(folder, full, name, trust=False) == full
             assert full["type"] == name
             optional = {
                 key for key, parameter in parameters(part).items() if parameter.default not in (None, config.ABSENT)
             }
-            assert set(full) == {"type", *optional}
+            assert set(full) == {"type", *needed, *optional}
 
     def test_every_packaged_recipe_is_complete_and_described(self) -> None:
         for name, path in config.recipes().items():
@@ -603,7 +607,7 @@ class TestToolkit:
                 "attention": {"type": "additive", "size": 3},
             },
         }
-        codec = SimpleNamespace(vocabulary=11)
+        codec = SimpleNamespace(vocabulary=11, features=None)
         model = config.build_model(given, codec, codec)
         assert model.encoder.embedding is model.decoder.embedding
         given["encoder"]["embedding_size"] = 5

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from math import exp, isclose
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -13,6 +14,7 @@ from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.cer import cer
 from seqloom.metrics.chrf import chrf
 from seqloom.metrics.exact import exact
+from seqloom.metrics.mse import mse
 from seqloom.metrics.per import per
 from seqloom.metrics.wer import wer
 
@@ -111,6 +113,28 @@ def test_the_signature_names_tokeniser_references_and_version() -> None:
     assert text == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
 
 
+def test_mean_squared_error_of_hand_worked_numbers() -> None:
+    # 1, 4 and 0 over three components; of two references the closer counts
+    assert mse([[1.0, 2.0], [5.0]], [[[2.0, 4.0]], [[9.0], [5.0]]]) == {"mse": pytest.approx(5 / 3)}
+    assert mse([[[1.0, 2.0], [3.0, 4.0]]], [[[[1.0, 2.0], [3.0, 6.0]]]]) == {"mse": 1.0}
+    assert not import_module("seqloom.metrics.mse").HIGHER_IS_BETTER
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "words"),
+    [
+        ([1.0], "one", "example 1 has 'one', expected numbers"),
+        ("1", [1.0], "example 1 has '1', expected numbers"),
+        ([], [1.0], "expected numbers"),
+        ([1.0], [1.0, 2.0], r"shape \[1\] and a reference of \[2\], expected the same"),
+    ],
+)
+def test_what_is_no_number_has_no_squared_error(prediction: Any, reference: Any, words: str) -> None:
+    with pytest.raises(SeqloomError, match=f"^mse: .*{words}") as caught:
+        mse([prediction], [[reference]])
+    assert "\n" not in str(caught.value)
+
+
 def test_each_metric_says_which_way_is_better_and_means_it() -> None:
     for name, metric in zip(NAMES, METRICS):
         right = metric(REFERENCES, one_each(REFERENCES))[name]
@@ -119,7 +143,7 @@ def test_each_metric_says_which_way_is_better_and_means_it() -> None:
         assert right == pytest.approx(100.0 if right > wrong else 0.0)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, mse])
 def test_what_has_no_score_is_refused_in_one_line(metric) -> None:
     for predictions, references in (([], []), (["a"], []), (["a"], [[]]), (["a"], ["a"])):
         with pytest.raises(SeqloomError, match=f"^{metric.__name__}: .*expected") as caught:

@@ -26,15 +26,14 @@ class Elman(Cell):
         return {"hidden": self.kernel.weight_hh_l0.new_zeros(rows, self.size)}
 
     def project(self, inputs: Tensor) -> Tensor:
-        return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # (..., size)
+        return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0 + self.kernel.bias_hh_l0)  # (..., size)
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        drive = projected + linear(state["hidden"], self.kernel.weight_hh_l0, self.kernel.bias_hh_l0)
+        drive = torch.addmm(projected, state["hidden"], self.kernel.weight_hh_l0.t())
         hidden = torch.tanh(drive) if self.activation == "tanh" else torch.sigmoid(drive)
         return hidden, {"hidden": hidden}
 
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         if self.activation != "tanh":
             return super().run(inputs, state)
-        outputs, hidden = run_kernel(self.kernel, inputs, state["hidden"][None])
-        return outputs, {"hidden": hidden[0]}
+        return run_kernel(self.kernel, inputs, state)

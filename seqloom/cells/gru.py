@@ -28,24 +28,27 @@ class GRU(Cell):
         return {"hidden": self.kernel.weight_hh_l0.new_zeros(rows, self.size)}
 
     def project(self, inputs: Tensor) -> Tensor:
-        return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # (..., 3 * size): r, z, candidate
+        bias = self.kernel.bias_ih_l0
+        if self.reset == "before":  # after, the gate resets the candidate's second bias too
+            bias = bias + self.kernel.bias_hh_l0
+        return linear(inputs, self.kernel.weight_ih_l0, bias)  # (..., 3 * size): r, z, candidate
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        before = state["hidden"]
-        input_gates, input_candidate = projected.split([2 * self.size, self.size], dim=-1)
-        weights = self.kernel.weight_hh_l0.split([2 * self.size, self.size])
-        biases = self.kernel.bias_hh_l0.split([2 * self.size, self.size])
-        reset, update = (input_gates + linear(before, weights[0], biases[0])).sigmoid().chunk(2, dim=-1)
+        before, parts = state["hidden"], [2 * self.size, self.size]  # the gates; the candidate
+        gates, candidate = projected.split(parts, dim=-1)
         if self.reset == "before":
-            candidate = torch.tanh(input_candidate + linear(reset * before, weights[1], biases[1]))
+            weights = self.kernel.weight_hh_l0.split(parts)
+            reset, update = torch.addmm(gates, before, weights[0].t()).sigmoid().chunk(2, dim=-1)
+            candidate = torch.addmm(candidate, reset * before, weights[1].t()).tanh()
             hidden = before + update * (candidate - before)
         else:
-            candidate = torch.tanh(input_candidate + reset * linear(before, weights[1], biases[1]))
+            recurrent = linear(before, self.kernel.weight_hh_l0, self.kernel.bias_hh_l0).split(parts, dim=-1)
+            reset, update = (gates + recurrent[0]).sigmoid().chunk(2, dim=-1)
+            candidate = torch.tanh(candidate + reset * recurrent[1])
             hidden = candidate + update * (before - candidate)
         return hidden, {"hidden": hidden}
 
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         if self.reset == "before":
             return super().run(inputs, state)
-        outputs, hidden = run_kernel(self.kernel, inputs, state["hidden"][None])
-        return outputs, {"hidden": hidden[0]}
+        return run_kernel(self.kernel, inputs, state)

@@ -46,20 +46,21 @@ class LSTM(Cell):
         return {"hidden": zeros, "cell": zeros}
 
     def project(self, inputs: Tensor) -> Tensor:
-        return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0)  # (..., gates * size)
+        bias = self.kernel.bias_ih_l0 + self.kernel.bias_hh_l0
+        return linear(inputs, self.kernel.weight_ih_l0, bias)  # (..., gates * size)
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        values = projected + linear(state["hidden"], self.kernel.weight_hh_l0, self.kernel.bias_hh_l0)
+        values = torch.addmm(projected, state["hidden"], self.kernel.weight_hh_l0.t())
         gates = dict(zip(self.gates, values.chunk(len(self.gates), dim=-1)))
-        enter, forget, leave = (
-            gates[gate].sigmoid() if gate in gates else 1.0 for gate in ("input", "forget", "output")
-        )
-        cell = forget * state["cell"] + enter * gates["candidate"].tanh()
-        hidden = leave * cell.tanh()
+
+        def through(gate: str, value: Tensor) -> Tensor:
+            return gates[gate].sigmoid() * value if gate in gates else value
+
+        cell = through("forget", state["cell"]) + through("input", gates["candidate"].tanh())
+        hidden = through("output", cell.tanh())
         return hidden, {"hidden": hidden, "cell": cell}
 
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         if len(self.gates) < len(GATES):
             return super().run(inputs, state)
-        outputs, (hidden, cell) = run_kernel(self.kernel, inputs, (state["hidden"][None], state["cell"][None]))
-        return outputs, {"hidden": hidden[0], "cell": cell[0]}
+        return run_kernel(self.kernel, inputs, state)

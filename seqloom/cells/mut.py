@@ -43,10 +43,11 @@ class MUT(Cell):
         before = state["hidden"]
         update, reset, candidate = projected.chunk(3, dim=-1)
         if self.recurrent_update is not None:
-            update = update + self.recurrent_update(torch.tanh(before) if self.variant == 3 else before)
-        update, reset = torch.sigmoid(update), torch.sigmoid(reset + self.recurrent_reset(before))
-        candidate = torch.tanh(self.recurrent_candidate(reset * before) + candidate)
-        hidden = before + update * (candidate - before)
+            seen = torch.tanh(before) if self.variant == 3 else before
+            update = torch.addmm(update, seen, self.recurrent_update.weight.t())
+        reset = torch.addmm(reset, before, self.recurrent_reset.weight.t()).sigmoid()
+        candidate = torch.addmm(candidate, reset * before, self.recurrent_candidate.weight.t()).tanh()
+        hidden = before + update.sigmoid() * (candidate - before)
         return hidden, {"hidden": hidden}
 
 

@@ -15,10 +15,11 @@ POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted togeth
 
 @dataclass(frozen=True)
 class Plan:
-    """Batches of row numbers."""
+    """Batches of row numbers, or of the windows [begin, end) of a running text."""
 
-    rows: np.ndarray  # (N,): every row once
+    rows: np.ndarray  # (N,): every row once; (N, 2): windows
     offsets: np.ndarray  # (batches, 2): where each batch begins and ends in rows
+    stride: int = 0  # batch n goes on in its text where batch n - stride stopped; 0: none does
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -26,6 +27,15 @@ class Plan:
     def __getitem__(self, index: int) -> np.ndarray:
         begin, end = self.offsets[index]
         return self.rows[begin:end]
+
+    def continues(self, index: int) -> bool:
+        """Whether a batch begins where an earlier one stopped."""
+        return 0 < self.stride <= index
+
+    def names(self, index: int) -> list[int]:
+        """What a message calls the rows of a batch: their numbers, or where their windows begin."""
+        rows = self[index]
+        return [int(row) for row in (rows[:, 0] if rows.ndim > 1 else rows)]
 
 
 def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
@@ -50,6 +60,36 @@ def in_order(lengths: np.ndarray, tokens: int) -> Plan:
     width = _widths(lengths)
     rows = np.lexsort((lengths[:, 1], lengths[:, 0], width))
     return Plan(rows, _cuts(width[rows], tokens, np.empty(0, dtype=np.int64)))
+
+
+def columns_of_text(total: int, window: int, columns: int, groups: int = 1, shift: int = 0) -> Plan:
+    """A text of so many symbols cut into columns that are read side by side, a window at a time.
+
+    Batches alternate between groups of columns, so that each of several processes keeps its own. What is left
+    over, less than one symbol a column, is not read.
+    """
+    columns = max(min(columns, (total - shift) // (groups * window)), 1)
+    height = (total - shift) // (columns * groups)
+    tops = shift + height * np.arange(groups * columns).reshape(groups, columns)
+    depths = np.arange(0, height, window)
+    begins = (depths[:, None, None] + tops).reshape(-1, columns)  # (batches, columns)
+    widths = np.repeat(np.minimum(window, height - depths), groups)
+    rows = np.stack([begins, begins + widths[:, None]], axis=-1).reshape(-1, 2)
+    bounds = columns * np.arange(len(begins) + 1)
+    return Plan(rows, np.stack([bounds[:-1], bounds[1:]], axis=1), stride=groups)
+
+
+def windows_of_text(total: int, window: int, columns: int, shuffle: tuple[int, int] | None = None) -> Plan:
+    """A text cut into windows that are read each on its own; shuffled by (seed, epoch), which also shift the cuts."""
+    generator = None if shuffle is None else np.random.default_rng(shuffle)
+    cuts = np.arange(0, total, window)
+    if generator is not None and total > window:
+        cuts = np.unique(np.concatenate([[0], np.arange(generator.integers(1, window + 1), total, window)]))
+    rows = np.stack([cuts, np.append(cuts[1:], total)], axis=1)  # (N, 2)
+    if generator is not None:
+        rows = generator.permutation(rows)
+    bounds = np.append(np.arange(0, len(rows), max(columns, 1)), len(rows))
+    return Plan(rows, np.stack([bounds[:-1], bounds[1:]], axis=1))
 
 
 def _widths(lengths: np.ndarray) -> np.ndarray:

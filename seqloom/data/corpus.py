@@ -57,6 +57,12 @@ class Corpus:
         value = values[begin : begin + int(self.lengths[index, side])]
         return torch.from_numpy(value.astype(np.int64) if value.dtype.kind in "iu" else np.array(value))  # (T, ...)
 
+    def stream(self, begin: int, end: int) -> Tensor:
+        """Target symbols from one place to another, whatever rows they belong to.  (end - begin,)"""
+        values = self._values[1]
+        assert values is not None
+        return torch.from_numpy(values[begin:end].astype(np.int64))
+
     @classmethod
     def open(cls, folder: Path) -> Self:
         """A corpus that was written to the end; anything else is refused."""
@@ -73,13 +79,18 @@ class Corpus:
             raise SeqloomError(message) from None
 
     @classmethod
-    def write(cls, folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> Self:
-        """Encode the examples into a folder, which appears at once and whole when the last one is written."""
+    def write(
+        cls, folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None = None
+    ) -> Self:
+        """Encode the examples into a folder, which appears at once and whole when the last one is written.
+
+        With `end`, each target is followed by that symbol.
+        """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
         try:
-            _write(partial, examples, source, target)
+            _write(partial, examples, source, target, end)
             corpus = cls.open(partial)
             _publish(partial, folder)
         finally:
@@ -91,8 +102,8 @@ class Corpus:
 class _Side:
     """One side while it is written."""
 
-    def __init__(self, folder: Path, name: str, codec: Codec):
-        self.name, self.codec = name, codec
+    def __init__(self, folder: Path, name: str, codec: Codec, end: int | None = None):
+        self.name, self.codec, self.end = name, codec, end
         self.file = open(folder / f"{name}.bin", "wb")  # noqa: SIM115  # closed with its corpus
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()  # of one position
@@ -101,6 +112,8 @@ class _Side:
     def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Write the values of a chunk; their lengths and offsets, (n,) each."""
         arrays = self._encoded(chunk)
+        if self.end is not None:
+            arrays = [np.append(array, np.array(self.end, array.dtype)) for array in arrays]
         if self.dtype is None:
             self.dtype, self.shape = arrays[0].dtype, arrays[0].shape[1:]
         for example, array in zip(chunk, arrays):
@@ -128,8 +141,8 @@ class _Side:
         return {"dtype": self.dtype.str, "shape": [self.total, *self.shape]}
 
 
-def _write(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> None:
-    sides = [None if source is None else _Side(folder, "source", source), _Side(folder, "target", target)]
+def _write(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None) -> None:
+    sides = [None if source is None else _Side(folder, "source", source), _Side(folder, "target", target, end)]
     rows = 0
     try:
         with open(folder / "lengths.bin", "wb") as lengths_file, open(folder / "offsets.bin", "wb") as offsets_file:

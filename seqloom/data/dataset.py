@@ -24,6 +24,7 @@ from torch import Tensor
 from seqloom.contracts import Codec
 from seqloom.data.corpus import Corpus
 from seqloom.data.readers import Tally, from_pairs, read
+from seqloom.data.symbols import EOS
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
@@ -98,22 +99,24 @@ def prepare(
     max_characters: int = 20_000,
     fit: bool = True,
     max_valid: int = 2_000,
+    running: bool = False,
 ) -> Dataset:
     """Read, split, fit and encode. A source of None makes a language model's data.
 
     Without validation data about a tenth of the examples, at most `max_valid`, is held out: whole sources, chosen
-    by a hash of seed and source, so that none stands on both sides. Encoded examples are kept under `cache`.
+    by a hash of seed and source, so that none stands on both sides. Of a `running` text it is the last tenth, and
+    EOS stands after each line. Encoded examples are kept under `cache`.
     """
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     cache = Path(cache)
-    options = {"skip_bad": skip_bad, "max_characters": max_characters}
+    options = {"skip_bad": skip_bad, "max_characters": max_characters, "running": running}
     columns = 1 if source is None else 2
     with repeatable(train, cache) as train_data, repeatable(valid, cache) as valid_data:
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
         found = _scan(examples(train_data, columns, tally=tally, **options), seed)
         if valid_data is None:
-            held = _held_out(found.sources, max_valid)  # (N,)
+            held = _last_tenth(len(found.sources)) if running else _held_out(found.sources, max_valid)  # (N,)
             given, leaks = None, 0
             valid_examples = list(_chosen(examples(train_data, columns, **options), held))
         else:
@@ -127,9 +130,12 @@ def prepare(
 
         if fit:
             _fit(training, source, target)
+        end = None
         key = _key(found.content, None if given is None else given.content, columns, seed, max_valid, source, target)
-        train_corpus = _cached(cache / key / "train", training(), source, target)
-        valid_corpus = _cached(cache / key / "valid", valid_examples, source, target)
+        if running:
+            key, end = f"{key}-running", EOS
+        train_corpus = _cached(cache / key / "train", training(), source, target, end)
+        valid_corpus = _cached(cache / key / "valid", valid_examples, source, target, end)
     lengths = train_corpus.lengths
     # One column at a time: a ratio needs no copy of the map.
     ratio = 0.0 if source is None else float((lengths[:, 1] / np.maximum(lengths[:, 0], 1)).max())
@@ -138,9 +144,10 @@ def prepare(
         valid_tally=valid_tally,
         train=len(train_corpus),
         valid=len(valid_corpus),
-        duplicates=found.duplicates,
-        ambiguous=found.ambiguous,
-        leaks=leaks,
+        # Lines of a running text may well come again.
+        duplicates=0 if running else found.duplicates,
+        ambiguous=0 if running else found.ambiguous,
+        leaks=0 if running else leaks,
         held_out=valid_data is None,
         length_ratio=ratio,
         longest_target=int(lengths[:, 1].max()),
@@ -286,18 +293,25 @@ def _held_out(sources: np.ndarray, max_valid: int) -> np.ndarray:
     return np.isin(sources, distinct[taken])
 
 
+def _last_tenth(lines: int) -> np.ndarray:
+    """True for the end of a running text."""
+    if lines < 2:
+        raise SeqloomError("the text has only one line, so that none can be held out; give validation data, or lines")
+    return np.arange(lines) >= lines - max(lines // 10, 1)
+
+
 # Encoded corpora
 
 
 def _key(
     train: str, valid: str | None, columns: int, seed: int, max_valid: int, source: Codec | None, target: Codec
 ) -> str:
-    codecs = [None if source is None else _codec_key(source), _codec_key(target)]
+    codecs = [None if source is None else codec_key(source), codec_key(target)]
     split = [seed, max_valid] if valid is None else None
     return hashlib.sha256(json.dumps([train, valid, columns, split, codecs]).encode()).hexdigest()[:32]
 
 
-def _codec_key(codec: Codec) -> str:
+def codec_key(codec: Codec) -> str:
     """A hash of a codec's plain settings and of what it learned."""
     kind = f"{type(codec).__module__}.{type(codec).__qualname__}"
     if hasattr(codec, "fingerprint"):
@@ -314,10 +328,10 @@ def _codec_key(codec: Codec) -> str:
     return learned.hexdigest()
 
 
-def _cached(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec) -> Corpus:
+def _cached(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None) -> Corpus:
     if folder.exists():
         try:
             return Corpus.open(folder)
         except SeqloomError:
             pass  # damaged, or of an older format: written anew
-    return Corpus.write(folder, examples, source, target)
+    return Corpus.write(folder, examples, source, target, end)

@@ -60,8 +60,12 @@ def read(
     max_characters: int = MAX_CHARACTERS,
     skip_bad: bool = False,
     tally: Tally | None = None,
+    running: bool = False,
 ) -> Iterator[Example]:
-    """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of plain text."""
+    """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of plain text.
+
+    In a running text every line counts, empty ones too, and a tab is a character.
+    """
     names = [str(path) for path in paths]
     _check_paths(names, columns)
     title = " and ".join(_title(name) for name in names)
@@ -72,13 +76,15 @@ def read(
             return texts[0], texts[1]
         if _is_json(names[0]):
             return _from_json(texts[0], columns)
+        if running:
+            return None, texts[0]
         return _from_tabs(texts[0], columns)
 
     lines: Iterable[tuple[bytes, ...] | None]
     lines = _aligned(names, max_characters) if len(names) == 2 else zip(_lines(names[0], max_characters))
-    if columns == 1 and not _is_json(names[0]):
+    if columns == 1 and not running and not _is_json(names[0]):
         lines = (raws if raws and raws[0].strip() else None for raws in lines)  # plain text has paragraphs
-    yield from _examples(lines, parse, title, skip_bad, tally if tally is not None else Tally())
+    yield from _examples(lines, parse, title, skip_bad, tally if tally is not None else Tally(), running)
 
 
 def from_pairs(
@@ -88,6 +94,7 @@ def from_pairs(
     max_characters: int = MAX_CHARACTERS,
     skip_bad: bool = False,
     tally: Tally | None = None,
+    running: bool = False,
 ) -> Iterator[Example]:
     """The examples of a Python list: (source, target) tuples, or for columns=1 strings. Line 1 is the first."""
 
@@ -109,11 +116,12 @@ def from_pairs(
                     raise _too_long(value, max_characters)
         return pair[0], pair[1]
 
-    yield from _examples(pairs, parse, "the list of examples", skip_bad, tally if tally is not None else Tally())
+    title = "the list of examples"
+    yield from _examples(pairs, parse, title, skip_bad, tally if tally is not None else Tally(), running)
 
 
 def _examples(
-    rows: Iterable[Any], parse: Callable[[Any], Columns], title: str, skip_bad: bool, tally: Tally
+    rows: Iterable[Any], parse: Callable[[Any], Columns], title: str, skip_bad: bool, tally: Tally, running: bool
 ) -> Iterator[Example]:
     seen = good = 0
     for number, row in enumerate(rows, start=1):
@@ -123,8 +131,9 @@ def _examples(
         tally.read += 1
         try:
             source, target = parse(row)
-            _check_empty("source", source)
-            _check_empty("target", target)
+            if not running:
+                _check_empty("source", source)
+                _check_empty("target", target)
         except _LineError as bad:
             if not skip_bad:
                 where = f"{title}, line {number}: {bad.advice}, found {_shortened(bad.content)}"

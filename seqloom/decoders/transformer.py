@@ -25,7 +25,7 @@ class Transformer(Decoder):
         vocabulary: int,
         memory_size: int,
         bos: int,
-        eos: int,
+        eos: int | None,
         size: int = 256,
         layers: int = 3,
         heads: int = 4,

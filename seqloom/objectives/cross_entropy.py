@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from seqloom.contracts import Objective
 from seqloom.model import Model
-from seqloom.types import Batch, Loss
+from seqloom.types import Batch, Loss, detach
 
 
 class CrossEntropy(Objective):
@@ -33,7 +33,8 @@ class CrossEntropy(Objective):
         smoothing = self.label_smoothing if self.training else 0.0
         total, nll = smoothed_cross_entropy(scores, targets, smoothing)
         correct = (scores.detach().argmax(-1) == targets).sum()
-        return Loss(total, real.sum(), {"nll": nll, "correct": correct})
+        state = detach(output.state) if batch.carry else None
+        return Loss(total, real.sum(), {"nll": nll, "correct": correct}, state)
 
 
 def smoothed_cross_entropy(scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,8 @@ class Opening:
         limit = decoder.limit(memory)  # (B,)
         if self.maximum_length is not None:
             limit = limit.clamp(max=self.maximum_length)
+            if decoder.eos is None:  # nothing but the limit ends such an output: a longer one may be asked for
+                limit = torch.full_like(limit, self.maximum_length)
         limit = limit.clamp(min=self.minimum_length + 1)
         if prefix is not None:
             limit = torch.maximum(limit, prefix.lengths + 1)

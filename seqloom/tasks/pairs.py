@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from seqloom.contracts import Codec
+from seqloom.contracts import Codec, Task
+from seqloom.data import batching
 from seqloom.data.symbols import BOS, EOS, PAD
-from seqloom.errors import SeqloomError
 from seqloom.types import Batch, Example, Padded
 
 if TYPE_CHECKING:
@@ -21,8 +20,10 @@ if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
 
-class Pairs:
+class Pairs(Task):
     """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right."""
+
+    bos, eos = BOS, EOS
 
     def __init__(
         self,
@@ -43,13 +44,19 @@ class Pairs:
 
     def batch(self, sources: Sequence[Tensor] | None, targets: Sequence[Tensor], rows: Iterable[int] = ()) -> Batch:
         """Encoded examples, padded, as an objective sees them."""
-        begin, end = torch.tensor([BOS]), torch.tensor([EOS])
+        inputs, outputs = zip(*map(teacher_forced, targets))
         return Batch(
             source=None if sources is None else Padded.stack(sources, PAD),
-            inputs=Padded.stack([torch.cat([begin, target]) for target in targets], PAD),
-            targets=Padded.stack([torch.cat([target, end]) for target in targets], PAD),
+            inputs=Padded.stack(inputs, PAD),
+            targets=Padded.stack(outputs, PAD),
             examples=tuple(rows),
         )
+
+    def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
+        return batching.plan(lengths, tokens, seed, epoch)
+
+    def in_order(self, lengths: np.ndarray, tokens: int) -> batching.Plan:
+        return batching.in_order(lengths, tokens)
 
     def collate(self, corpus: Corpus, rows: np.ndarray) -> Batch:
         """The batch of some rows of a corpus."""
@@ -69,28 +76,19 @@ class Pairs:
         return list(grouped), list(grouped.values())
 
     def measure(self, predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:
-        """Every metric of the task."""
         results: dict[str, float] = {}
         for name in self.metrics:
             results.update(getattr(import_module(f"seqloom.metrics.{name}"), name)(predictions, references))
         return results
 
     def higher_is_better(self, name: str) -> bool:
-        """Whether a metric is something to have much of."""
         if name not in self.metrics:
-            known = ", ".join(("loss", "perplexity", *self.metrics))
-            raise SeqloomError(f'train.select_by = "{name}": not measured by this task; expected one of {known}')
+            return super().higher_is_better(name)
         return bool(import_module(f"seqloom.metrics.{name}").HIGHER_IS_BETTER)
 
-    def save(self, folder: Path) -> None:
-        """Write what the codecs learned."""
-        self.target.save(folder, "target")
-        if self.source is not None and not self.joint:
-            self.source.save(folder, "source")
 
-    def load(self, folder: Path) -> Pairs:
-        """Read it back."""
-        self.target.load(folder, "target")
-        if self.source is not None and not self.joint:
-            self.source.load(folder, "source")
-        return self
+def teacher_forced(target: Tensor) -> tuple[Tensor, Tensor]:
+    """What a decoder is given and what it should say: BOS before, EOS after. Vectors follow a zero and have no end."""
+    if target.is_floating_point():
+        return torch.cat([torch.zeros_like(target[:1]), target[:-1]]), target
+    return torch.cat([torch.tensor([BOS]), target]), torch.cat([target, torch.tensor([EOS])])

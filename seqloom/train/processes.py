@@ -18,10 +18,11 @@ from typing import Any, Self
 
 import torch
 import torch.distributed as distributed
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from seqloom.errors import SeqloomError
+from seqloom.types import State, over_tensors
 
 
 def rank() -> int:
@@ -96,6 +97,24 @@ def share(value: Any, device: torch.device, source: int = 0) -> Any:
         content.copy_(torch.frombuffer(bytearray(text), dtype=torch.uint8))
     distributed.broadcast(content, source)
     return json.loads(bytes(content.tolist()))
+
+
+def gathered(states: State) -> State:
+    """The states of all processes, each under its number of a micro-batch: "0", "2" here, "1", "3" there."""
+    if world_size() == 1 or not states:
+        return states
+    found: State = {}
+    for turn in range(len(states)):
+
+        def collect(value: Tensor) -> Tensor:
+            everybody = [torch.empty_like(value) for _ in range(world_size())]
+            distributed.all_gather(everybody, value.contiguous())
+            return torch.stack(everybody)
+
+        ours = over_tensors(collect, states[str(turn * world_size() + rank())])
+        for each in range(world_size()):
+            found[str(turn * world_size() + each)] = over_tensors(lambda value, each=each: value[each], ours)
+    return found
 
 
 def wait() -> None:

@@ -33,7 +33,7 @@ from seqloom.train.schedule import factor
 from seqloom.train.settings import Settings
 from seqloom.train.standing import Results, Standing, Summary
 from seqloom.train.track import Track
-from seqloom.types import Batch, Loss
+from seqloom.types import Batch, Loss, State, flatten, nest
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
@@ -58,6 +58,10 @@ def higher_unless_a_loss(name: str) -> bool:
     return name not in ("loss", "perplexity")
 
 
+def planned(lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int) -> batching.Plan:
+    return batching.plan(lengths, tokens, seed, epoch)
+
+
 class Trainer:
     """Trains a model within a run folder; if the folder has a checkpoint, goes on from the newest."""
 
@@ -75,6 +79,8 @@ class Trainer:
         evaluate: Evaluate | None = None,
         display: Display | None = None,
         higher_is_better: Callable[[str], bool] = higher_unless_a_loss,
+        plan: Callable[..., batching.Plan] = planned,
+        in_order: Callable[..., batching.Plan] = batching.in_order,
     ):
         processes.check_accumulate(settings.accumulate)
         for name, corpus in (("training", train), ("validation", valid)):
@@ -85,6 +91,8 @@ class Trainer:
         processes.begin(self.device)
         self.settings, self.seed, self.run, self.collate = settings, seed, run, collate
         self.train, self.valid, self.evaluate = train, valid, evaluate
+        self.planned, self.in_order = plan, in_order
+        self.carried: dict[str, State] = {}  # by micro-batch, what a running text has left of its last window
         self.display = display if display is not None and processes.is_lead() else Display.silent()
         self.select_by = settings.select_by or "loss"
         self.sign = -1.0 if self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by) else 1.0
@@ -146,12 +154,16 @@ class Trainer:
             share = float(place < len(numbers))
             place = place if share else 0
             batch = self.collate(self.train, self.plan[numbers[place]]).to(self.device)
+            if self.plan.continues(numbers[place]):
+                batch = replace(batch, state=self.carried.get(str(place)))
             last = turn == rounds - 1
             with nullcontext() if last else processes.without_sync(self.parallel):
                 self.seed_with(standing.step, place)
                 with autocast(self.device, self.precision):
                     loss: Loss = self.parallel(batch, progress)
                 (loss.total * share).backward()
+            if loss.state is not None:
+                self.carried[str(place)] = loss.state
             for name, value in {**loss.logs, "total": loss.total, "count": loss.count}.items():
                 sums[name] = sums.get(name, 0.0) + value.item() * share
             if not math.isfinite(loss.total.item()) and faulty is None:
@@ -184,10 +196,11 @@ class Trainer:
 
     def skip(self, faulty: tuple[int, Batch] | None, sums: Results, progress: float, numbers: Sequence[int]) -> None:
         """Leave the weights as they are, say what broke, and give up after too many in a row."""
-        where, rows = "", np.concatenate([self.plan[number] for number in numbers]).tolist()
+        self.carried = {}
+        where, rows = "", [name for number in numbers for name in self.plan.names(number)]
         if faulty:
             place, batch = faulty
-            rows = list(batch.examples) or np.asarray(self.plan[numbers[place]]).tolist()
+            rows = list(batch.examples) or self.plan.names(numbers[place])
             self.seed_with(self.standing.step, place)
 
             def again() -> None:
@@ -229,18 +242,26 @@ class Trainer:
         """The loss of the validation set, shared by all processes, and the metrics of the lead."""
         self.training.eval()
         self.seed_with(self.standing.step, VALIDATION)
-        plan = batching.in_order(self.valid.lengths, self.settings.tokens)
-        total = count = nll = 0.0
-        for number in range(processes.rank(), len(plan), processes.world_size()):
-            batch = self.collate(self.valid, plan[number]).to(self.device)
+        plan = self.in_order(self.valid.lengths, self.settings.tokens)
+        total = count = nll = likely = 0.0
+        rank, world = processes.rank(), processes.world_size()
+        if plan.stride:  # one window after the other: the lead reads them all
+            world = 1 if processes.is_lead() else len(plan)
+        state: State | None = None
+        for number in range(rank, len(plan), world):
+            batch = replace(self.collate(self.valid, plan[number]).to(self.device), state=state)
             with autocast(self.device, self.precision):
                 loss: Loss = self.training(batch, self.progress())
+            state = loss.state
             total, count = total + loss.total.item(), count + loss.count.item()
-            nll += loss.logs.get("nll", loss.total).item()  # perplexity is of the model, not of a smoothed loss
-        total, count, nll = processes.sums([total, count, nll], self.device)
+            if "nll" in loss.logs:  # perplexity is of the model, not of a smoothed loss, and not of squared errors
+                nll, likely = nll + loss.logs["nll"].item(), 1.0
+        total, count, nll, likely = processes.sums([total, count, nll, likely], self.device)
         if not count:
             raise SeqloomError("the validation set has no target symbol to measure: give other validation data")
-        results: Results = {"loss": total / count, "perplexity": math.exp(min(nll / count, 700.0))}
+        results: Results = {"loss": total / count}
+        if likely:
+            results["perplexity"] = math.exp(min(nll / count, 700.0))
         if self.evaluate and processes.is_lead():
             metrics, samples = self.evaluate(self.model)
             results.update({name: float(value) for name, value in metrics.items()})
@@ -285,9 +306,11 @@ class Trainer:
 
     def save(self) -> None:
         """A checkpoint of this moment. Its model is the one to predict with; what differs in training is beside it."""
+        carried = processes.gathered(self.carried)
         if not processes.is_lead():
             return
         tensors, scalars = self.optimiser.state()
+        tensors |= {f"carried/{name}": value for name, value in flatten(carried).items()}
         for name, value in weights.weights_of(self.training).items():
             if self.average or not name.startswith("model."):
                 tensors[f"{name}/weight"] = value
@@ -303,7 +326,18 @@ class Trainer:
             trainer, tensors = newest.trainer(), newest.optimiser()
             origin = newest.path / "optimiser.safetensors"
             stored = {key.removesuffix("/weight"): value for key, value in tensors.items() if key.endswith("/weight")}
-            states = {key: value for key, value in tensors.items() if not key.endswith("/weight")}
+            self.carried = nest(
+                {
+                    key.removeprefix("carried/"): value.to(self.device)
+                    for key, value in tensors.items()
+                    if key.startswith("carried/")
+                }
+            )
+            states = {
+                key: value
+                for key, value in tensors.items()
+                if not key.endswith("/weight") and not key.startswith("carried/")
+            }
             model = newest.model()
             complete = {f"model.{name}": value for name, value in model.items()} | stored
             before = trainer["order"]
@@ -369,9 +403,13 @@ class Trainer:
         """The batches of this epoch, or of the one after."""
         if following:
             self.standing.epoch, self.standing.batch = self.standing.epoch + 1, 0
-        plan = batching.plan(self.train.lengths, self.settings.tokens, self.seed, self.standing.epoch)
+        plan = self.plan_of(self.standing.epoch)
         # A resumed run with other settings may have fewer batches than were used before: on to the next epoch then.
         return plan if self.standing.batch < len(plan) else self.plan_of_epoch(following=True)
+
+    def plan_of(self, epoch: int) -> batching.Plan:
+        settings = self.settings
+        return self.planned(self.train.lengths, settings.tokens, self.seed, epoch, settings.accumulate)
 
     def seed_with(self, step: int, place: int) -> None:
         """Make random numbers a function of where they are drawn."""
@@ -382,8 +420,8 @@ class Trainer:
         """How many updates there will be, as far as it can be known."""
         settings, limits = self.settings, []
         if settings.epoch_limit is not None:
-            first = batching.plan(self.train.lengths, settings.tokens, self.seed, 0)
-            limits.append(math.ceil(settings.epoch_limit * math.ceil(len(first) / settings.accumulate)))
+            batches = len(self.plan_of(0))
+            limits.append(math.ceil(settings.epoch_limit * math.ceil(batches / settings.accumulate)))
         if settings.steps is not None:
             limits.append(settings.steps)
         return min(limits, default=None)

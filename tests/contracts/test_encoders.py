@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from seqloom.types import Padded
-from tests.building import cases, source
+from tests.building import cases, source_for
 
 
 @pytest.fixture(params=cases("encoders"))
@@ -13,14 +13,14 @@ def encoder(request):
 
 
 def test_the_memory_is_as_wide_as_promised(encoder):
-    memory = encoder(source())
+    memory = encoder(source_for(encoder))
     assert memory.states.shape == (3, 5, encoder.output_size)
     assert memory.final["summary"].shape == (3, encoder.output_size)
     assert memory.states.dtype == torch.float64
 
 
 def test_padding_changes_nothing(encoder):
-    batch = source()
+    batch = source_for(encoder)
     memory = encoder(batch)
     longer = encoder(Padded(torch.cat([batch.values, torch.full_like(batch.values, 5)], dim=1), batch.lengths))
     for row, length in enumerate(batch.lengths):
@@ -29,7 +29,7 @@ def test_padding_changes_nothing(encoder):
 
 
 def test_a_batch_is_its_sentences_one_by_one(encoder):
-    batch = source()
+    batch = source_for(encoder)
     memory = encoder(batch)
     for row, length in enumerate(batch.lengths):
         alone = encoder(Padded(batch.values[row : row + 1, :length], batch.lengths[row : row + 1]))
@@ -38,7 +38,7 @@ def test_a_batch_is_its_sentences_one_by_one(encoder):
 
 
 def test_every_parameter_gets_a_gradient(encoder):
-    memory = encoder(source())
+    memory = encoder(source_for(encoder))
     loss = memory.states[memory.mask].pow(2).sum() + memory.states[memory.mask].sum()
     loss.backward()
     assert [name for name, value in encoder.named_parameters() if value.grad is None or not value.grad.any()] == []

@@ -19,6 +19,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+from seqloom.data.generators.drawing import distinct, expect
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
@@ -112,15 +113,5 @@ def draws(seed: int = 1) -> Iterator[Example]:
 
 def dates(count: int, seed: int = 1) -> list[Example]:
     """So many different dates; fewer of the same seed are the first of them."""
-    if not 0 < count <= MOST:
-        raise SeqloomError(f"dates: count is {count}, expected 1 to {MOST}; ask for a number in that range")
+    expect("dates", "count", count, 1, MOST)
     return list(islice(distinct(draws(seed)), count))
-
-
-def distinct(examples: Iterator[Example]) -> Iterator[Example]:
-    """Each source once, so that a part held out stays unseen."""
-    seen: set[str] = set()
-    for example in examples:
-        if example.source not in seen:
-            seen.add(example.source)
-            yield example

@@ -1,0 +1,24 @@
+"""What generators share: no source twice, and settings that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+
+def distinct(examples: Iterator[Example]) -> Iterator[Example]:
+    """Each source once, so that a part held out stays unseen."""
+    seen: set[str] = set()
+    for example in examples:
+        if example.source not in seen:
+            seen.add(example.source)
+            yield example
+
+
+def expect(generator: str, key: str, value: int, least: int, most: int | None = None) -> None:
+    """Refuse a number that cannot be."""
+    if value < least or (most is not None and value > most):
+        range_ = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+        raise SeqloomError(f"{generator}: {key} is {value:,}, expected {range_}; ask for a number in that range")

@@ -1,0 +1,22 @@
+"""Squared error: sum (y - f(x))^2 over all components of all targets, so that the loss is the mean squared error."""
+
+from typing import ClassVar
+
+import torch
+
+from seqloom.contracts import Objective
+from seqloom.model import Model
+from seqloom.types import Batch, Loss
+
+
+class SquaredError(Objective):
+    """Targets are vectors; padding has no error."""
+
+    compares: ClassVar[str] = "vectors"
+
+    def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
+        real = batch.targets.mask
+        output = model(batch)
+        targets = batch.targets.values[real]  # (N, F)
+        errors = output.project(output.hidden[real]).to(targets.dtype) - targets  # (N, F)
+        return Loss(errors.square().sum(), torch.tensor(errors.numel(), device=errors.device))

@@ -1,0 +1,81 @@
+"""The task of a running text: a language model that reads on, line after line, and keeps its state.
+
+Truncated back-propagation through time: the text is cut into columns that are read side by side, a window at a time;
+the state goes from window to window, the gradient does not (Mikolov et al. 2010; Zaremba, Sutskever & Vinyals 2014).
+A line ends with EOS, which here is a line break and no end: a text begins after one and goes on as long as it is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Codec, Task
+from seqloom.data import batching
+from seqloom.data.symbols import EOS
+from seqloom.types import Batch, Padded
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from seqloom.data.corpus import Corpus
+
+
+class Text(Task):
+    """`window` is how many steps gradients go back. Without `carry` each window stands alone, as Transformers need."""
+
+    running = True
+    bos, eos = EOS, None
+
+    def __init__(self, *, target: Codec, window: int = 64, carry: bool = True):
+        if window < 1:
+            raise ValueError(f"window = {window} must be 1 or more")
+        self.target, self.window, self.carry = target, window, carry
+
+    def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
+        total, columns = int(lengths[:, 1].sum()), tokens // self.window
+        if not self.carry:
+            return batching.windows_of_text(total, self.window, columns, (seed, epoch))
+        return batching.columns_of_text(total, self.window, columns, accumulate, shift=epoch * 7919 % self.window)
+
+    def in_order(self, lengths: np.ndarray, tokens: int) -> batching.Plan:
+        total, columns = int(lengths[:, 1].sum()), tokens // self.window
+        if not self.carry:
+            return batching.windows_of_text(total, self.window, columns)
+        return batching.columns_of_text(total, self.window, min(columns, 16))
+
+    def collate(self, corpus: Corpus, rows: np.ndarray) -> Batch:
+        """Windows of symbols to predict, each with the symbol before it to begin from."""
+        begins, ends = rows.T.tolist()
+        read = [self.window_of(corpus, begin, end) for begin, end in zip(begins, ends)]
+        return Batch(
+            source=None,
+            inputs=Padded.stack([window[:-1] for window in read]),
+            targets=Padded.stack([window[1:] for window in read]),
+            examples=tuple(begins),
+            carry=self.carry,
+        )
+
+    @staticmethod
+    def window_of(corpus: Corpus, begin: int, end: int) -> Tensor:
+        """(1 + end - begin,)"""
+        if begin:
+            return corpus.stream(begin - 1, end)
+        return torch.cat([torch.tensor([EOS]), corpus.stream(0, end)])
+
+    def encode(self, value: str) -> Tensor:
+        """Lines with EOS between; the last one is not ended."""
+        lines = [self.target.encode(line) for line in value.split("\n")]
+        pieces = [piece for line in lines for piece in (torch.tensor([EOS]), line)]
+        return torch.cat(pieces[1:])
+
+    def decode(self, tokens: Tensor, source: None = None) -> str:
+        lines: list[list[int]] = [[]]
+        for token in tokens.tolist():
+            if token == EOS:
+                lines.append([])
+            else:
+                lines[-1].append(token)
+        return "\n".join(self.target.decode(torch.tensor(line, dtype=torch.long)) for line in lines)

@@ -1,0 +1,151 @@
+"""Data made on the spot: right, drawn as promised, never twice the same source, always the same for a seed."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from seqloom.data.generators import drawing
+from seqloom.data.generators.adding import adding
+from seqloom.data.generators.addition import addition
+from seqloom.data.generators.arithmetic import arithmetic
+from seqloom.data.generators.copying import copying
+from seqloom.data.generators.counting import counting
+from seqloom.data.numbers import Numbers
+from seqloom.errors import SeqloomError
+from seqloom.generating import as_lines, generated, generators
+from seqloom.parts import files
+from seqloom.types import Example
+
+ALL = (adding, addition, arithmetic, copying, counting)
+
+
+@pytest.mark.parametrize("generator", ALL)
+def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
+    many = generator(200, seed=3)
+    assert len(many) == 200
+    assert generator(200, seed=3) == many
+    assert generator(70, seed=3) == many[:70]
+    assert generator(200, seed=4) != many
+
+
+@pytest.mark.parametrize("generator", [adding, addition, arithmetic, copying])
+def test_no_source_comes_twice(generator):
+    examples = generator(5000)
+    assert len({example.source for example in examples}) == 5000
+
+
+def test_always_answering_one_has_an_error_of_a_sixth():
+    targets = np.array([float(example.target) for example in adding(100_000, length=2)])
+    assert np.mean(targets) == pytest.approx(1, abs=0.005)
+    # Of n draws the mean has a standard error of sqrt(7/180 / n): 0.0006.
+    assert np.mean((targets - 1) ** 2) == pytest.approx(1 / 6, abs=0.003)
+
+
+@pytest.mark.parametrize("length", [2, 3, 11, 40])
+def test_two_values_are_marked_one_in_each_half_and_the_target_is_their_sum(length):
+    codec = Numbers().fit(["0,1"])
+    places = []
+    for example in adding(300, length=length):
+        values, markers = codec.encode(example.source).double().unbind(1)
+        first, second = markers.nonzero().flatten().tolist()
+        assert first < length // 2 <= second < length
+        places += [first, second]
+        assert float(example.target) == pytest.approx(float(values[first] + values[second]), abs=1e-6)
+        assert len(values) == length
+        assert 0 <= values.min() <= values.max() <= 1
+        assert markers.sum() == 2
+    assert set(places) == set(range(length))
+
+
+def test_sums_are_right_and_stand_in_one_width():
+    examples = addition(3000)
+    for example in examples:
+        assert re.fullmatch(r"\d{1,3}\+\d{1,3} *", example.source)
+        assert len(example.source) == 7
+        first, second = map(int, example.source.split("+"))
+        assert example.source.rstrip() == f"{first}+{second}"
+        assert example.target == str(first + second)
+    assert addition(3, padded=False)[0].source == examples[0].source.rstrip()
+    # A length of 3 is drawn a third of the time, and nine tenths of such numbers have no zero in front.
+    lengths = Counter(len(example.source.split("+")[0]) for example in addition(3000, seed=2))
+    assert 0.25 <= lengths[3] / 3000 <= 0.36
+
+
+def test_letters_mean_nothing():
+    signs = Counter()
+    for example in arithmetic(3000):
+        plain = re.sub("[a-z]", "", example.source)
+        first, sign, second = re.fullmatch(r"(\d{1,5})([+-])(\d{1,5})", plain).groups()
+        assert example.target == str(int(first) + int(second) if sign == "+" else int(first) - int(second))
+        assert max(map(len, re.findall("[a-z]*", example.source))) <= 3
+        assert not example.source[0].isalpha()
+        signs[sign] += 1
+    assert 0.45 <= signs["+"] / 3000 <= 0.55
+    assert any(example.target.startswith("-") for example in arithmetic(50))
+    assert not re.search("[a-z]", "".join(example.source for example in arithmetic(50, letters=0)))
+    letters = Counter("".join(re.findall("[a-z]", "".join(example.source for example in arithmetic(3000)))))
+    assert len(letters) == 26
+
+
+def test_as_many_b_as_a():
+    numbers = Counter()
+    for example in counting(3000, shortest=3, longest=9):
+        assert example.source is None
+        n = len(example.target) // 2
+        assert example.target == "a" * n + "b" * n
+        numbers[n] += 1
+    assert set(numbers) == set(range(3, 10))
+    assert max(numbers.values()) < 1.4 * min(numbers.values())
+
+
+def test_copies_are_copies_and_reversals_reversals():
+    for example in copying(500, symbols=3, shortest=4, longest=8):
+        assert example.target == example.source
+        assert re.fullmatch("[abc]{4,8}", example.source)
+    forwards, backwards = copying(500), copying(500, reverse=True)
+    assert [(one.source, one.source[::-1]) for one in forwards] == [(one.source, one.target) for one in backwards]
+    assert {len(one.source) for one in forwards} == set(range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adding(0), "adding: count is 0, expected 1 or more"),
+        (lambda: adding(1, length=1), "adding: length is 1, expected 2 or more"),
+        (lambda: addition(2_500, digits=2), ""),
+        (lambda: addition(2_501, digits=2), "addition: count is 2,501, expected 1 to 2,500"),
+        (lambda: addition(1, digits=0), "addition: digits is 0, expected 1 to 18"),
+        (lambda: arithmetic(26, digits=1), "arithmetic: count is 26, expected 1 to 25"),
+        (lambda: arithmetic(1, letters=-1), "arithmetic: letters is -1, expected 0 or more"),
+        (lambda: counting(1, shortest=5, longest=4), "counting: longest is 4, expected 5 or more"),
+        (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
+        (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(call, words):
+    if not words:
+        assert call()
+        return
+    with pytest.raises(SeqloomError) as caught:
+        call()
+    assert str(caught.value) == f"{words}; ask for a number in that range"
+
+
+def test_a_generator_is_a_file_with_a_function_of_its_name():
+    shared = {drawing.__name__.rpartition(".")[2]}
+    assert set(generators()) == set(files("data.generators")) - shared
+    assert {generator.__name__ for generator in ALL} <= set(generators())
+
+
+def test_parts_of_one_seed_share_no_source():
+    train = generated("addition", 300, 5, {"digits": 2})
+    test = generated("addition", 200, 5, {"digits": 2}, skip=300)
+    assert addition(500, 5, digits=2) == train + test
+    assert not {one.source for one in train} & {one.source for one in test}
+
+
+def test_lines_are_pairs_or_texts():
+    assert as_lines([Example("1+2 ", "3"), Example("4", "5")]) == "1+2 \t3\n4\t5\n"
+    assert as_lines([Example(None, "ab")]) == "ab\n"
