@@ -10,21 +10,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Predictor", "SeqloomError", "fit", "load"]
+__all__ = ["Predictor", "SeqloomError", "compare", "fit", "load"]
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seqloom.ensemble import Average
     from seqloom.errors import SeqloomError
+    from seqloom.explain.compare import compare
     from seqloom.fitting import fit
     from seqloom.predict import Predictor
 
 
-def load(path: str | Path, device: str = "auto", trust: bool = False) -> Predictor:
-    """A trained run. Its own code, if it has any (`module:Class`), is refused unless you trust it."""
+def load(*paths: str | Path, device: str = "auto", trust: bool = False, average: Average = "arithmetic") -> Predictor:
+    """A trained run; several are an ensemble. A run's own code (`module:Class`) is refused unless you trust it."""
     from seqloom.predict import Predictor
 
-    return Predictor.load(path, device, trust)
+    return Predictor.load(paths, device, trust, average)
 
 
 def __getattr__(name: str) -> Any:
@@ -33,6 +35,10 @@ def __getattr__(name: str) -> Any:
         from seqloom.fitting import fit
 
         return fit
+    if name == "compare":
+        from seqloom.explain.compare import compare
+
+        return compare
     if name == "Predictor":
         from seqloom.predict import Predictor
 

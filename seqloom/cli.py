@@ -21,6 +21,10 @@ app = typer.Typer(
 )
 
 Run = Annotated[Path, typer.Argument(help="A run folder, as `seqloom train` writes.")]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders; several are an ensemble.")]
+Geometric = Annotated[
+    bool, typer.Option("--geometric", help="Average several runs by the geometric mean, not the arithmetic one.")
+]
 Data = Annotated[
     list[Path] | None,
     typer.Option(
@@ -37,6 +41,9 @@ Trust = Annotated[
     ),
 ]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe.")]
+Pictures = Annotated[
+    list[Path] | None, typer.Option("--out", help="The picture to write, PNG or SVG; may be given again.")
+]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Count bad lines and go on.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.")]
 NBest = Annotated[int | None, typer.Option("--n-best", help="Outputs a source.")]
@@ -94,7 +101,7 @@ def train(
 
 @app.command()
 def predict(
-    run: Run,
+    runs: Runs,
     n_best: NBest = None,
     beam_size: BeamSize = None,
     as_json: Annotated[
@@ -106,6 +113,7 @@ def predict(
     prefix: Annotated[str | None, typer.Option(help="Every output begins with this.")] = None,
     ban: Annotated[list[str] | None, typer.Option(help="No output contains this; may be given again.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="Every output contains this; may be given again.")] = None,
+    geometric: Geometric = False,
     settings: Set = None,
     device: Device = "auto",
     trust: Trust = False,
@@ -113,7 +121,7 @@ def predict(
     """Predict: a source a line on stdin, an output a line on stdout. An empty line stays one."""
     from seqloom.predict import Predictor
 
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     options = {**search_settings(settings, beam_size), "attention": attention}
     if n_best is not None:
         options["n_best"] = n_best
@@ -132,7 +140,7 @@ def predict(
             if as_json:
                 print(json.dumps({"source": source, "outputs": [vars(one) for one in found]}, ensure_ascii=False))
             else:
-                print(found[0].text if found else "")
+                print(model.task.target.line(found[0].text) if found else "")
         sys.stdout.flush()
     if unknown:
         note(f"{unknown:,} of {asked_in_all:,} lines have symbols that this model has never seen.")
@@ -140,9 +148,10 @@ def predict(
 
 @app.command()
 def evaluate(
-    run: Run,
+    runs: Runs,
     data: Data = None,
     beam_size: BeamSize = None,
+    geometric: Geometric = False,
     settings: Set = None,
     device: Device = "auto",
     skip_bad: SkipBad = False,
@@ -151,7 +160,7 @@ def evaluate(
     """Measure a run on pairs, by the metrics of its task; prints JSON."""
     from seqloom.predict import Predictor
 
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     examples = read_examples(model, data, skip_bad)
     measured = model.evaluate(examples, **search_settings(settings, beam_size))
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
@@ -159,12 +168,17 @@ def evaluate(
 
 @app.command()
 def score(
-    run: Run, data: Data = None, device: Device = "auto", skip_bad: SkipBad = False, trust: Trust = False
+    runs: Runs,
+    data: Data = None,
+    geometric: Geometric = False,
+    device: Device = "auto",
+    skip_bad: SkipBad = False,
+    trust: Trust = False,
 ) -> None:
     """The log-probability of each pair, one a line."""
     from seqloom.predict import Predictor
 
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     for value in model.score(read_examples(model, data, skip_bad)):
         print(f"{value:.6f}")
 
@@ -252,6 +266,60 @@ def recipes() -> None:
 
 
 @app.command()
+def gradcheck(recipe: str, settings: Set = None, trust: Trust = False) -> None:
+    """Hold every gradient of a recipe's model, made small, against finite differences; exit code 1 if one is wrong."""
+    from seqloom import config
+    from seqloom.explain.gradcheck import report, small
+
+    full = config.complete(config.override(config.read(recipe, trust), settings or []), recipe, trust)
+    checked = small(full, trust)
+    if checked.changes:
+        note(f"Made small: {', '.join(checked.changes)}.")
+    if not report(checked, lambda line: print(line, flush=True)):
+        raise typer.Exit(1)
+
+
+@app.command()
+def gradients(
+    names: Annotated[list[str], typer.Argument(metavar="RUN|RECIPE...", help="Run folders and recipes.")],
+    out: Pictures = None,
+    length: Annotated[int, typer.Option(min=2, help="Steps to go back.")] = 100,
+    settings: Set = None,
+    trust: Trust = False,
+) -> None:
+    """How far back a recurrent cell learns: the norm of dL/dh against the steps between."""
+    from seqloom.explain import plot
+    from seqloom.explain.gradients import gradients, picture, table
+
+    plot.check(out or [])
+    found = gradients(names, settings or [], length=length, trust=trust)
+    print(table(found))
+    for path in out or []:
+        plot.save(picture(found), path)
+        note(f"The picture is {path}.")
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; those that differ in their seed alone are one.")],
+    out: Pictures = None,
+    by: Annotated[
+        str | None, typer.Option(help="The measure that decides; else what the runs were selected by.")
+    ] = None,
+) -> None:
+    """Runs side by side: what differs in their recipes, what they came to, and their learning curves."""
+    from seqloom.explain import plot
+    from seqloom.explain.compare import compare
+
+    plot.check(out or [])
+    found = compare(runs, by)
+    print(found)
+    for path in out or []:
+        found.save(path)
+        note(f"The picture is {path}.")
+
+
+@app.command()
 def average(
     run: Run,
     out: Annotated[Path, typer.Option(help="The run folder to write.")],
@@ -279,13 +347,43 @@ def demo(out: Annotated[Path, typer.Option(help="The run folder to write.")] = P
 
 
 @app.command()
+def data(
+    name: Annotated[str | None, typer.Argument(help="Which generator; none lists them.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; else standard output.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many examples.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="For the same examples again.")] = 1,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out the first so many: for others than a file has.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the generator.")
+    ] = None,
+) -> None:
+    """Make data on the spot: adding, addition, arithmetic, copying, counting, dates."""
+    from seqloom import config
+    from seqloom.generating import as_lines, generated, list_generators
+
+    if name is None:
+        return list_generators()
+    lines = as_lines(generated(name, count, seed, config.override({}, settings or []), skip))
+    if out is None:
+        print(lines, end="")
+        return None
+    from seqloom.checkpoint import replace_file
+
+    if not out.parent.is_dir():
+        raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    replace_file(out, lines.encode())
+    note(f"{count:,} examples are in {out}.")
+    return None
+
+
+@app.command()
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="Which result; none lists them.")] = None,
     out: Annotated[Path, typer.Option(help="Where runs and results are written.")] = Path("."),
     settings: Set = None,
 ) -> None:
     """Train a published result anew and write results/NAME.json: gate, measured, time."""
-    from seqloom.reproducing import list_results, reproduce_result
+    from seqloom.reproducing.reproduce import list_results, reproduce_result
 
     if name is None:
         list_results()
@@ -328,7 +426,7 @@ def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[A
 
     tally = Tally()
     columns = 1 if model.task.source is None else 2
-    found = list(read(paths(data) or ["-"], columns, skip_bad=skip_bad, tally=tally))
+    found = list(read(paths(data) or ["-"], columns, skip_bad=skip_bad, tally=tally, running=model.task.running))
     if tally.skipped:
         note(tally.sentence("bad"))
     return found

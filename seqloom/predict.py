@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,17 @@ from torch import Tensor
 
 from seqloom import config
 from seqloom.checkpoint import Run, load_weights
-from seqloom.contracts import Constraint, Search
+from seqloom.contracts import Codec, Constraint, Head, Search, Task
 from seqloom.data.batching import in_order
+from seqloom.data.dataset import codec_key
 from seqloom.data.readers import read
 from seqloom.data.symbols import BOS, EOS, PAD, UNK
+from seqloom.ensemble import Average, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
 from seqloom.search.constraints import Banned, Required
-from seqloom.tasks.pairs import Pairs
+from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
@@ -47,18 +49,29 @@ class Predictor:
     def __init__(
         self,
         model: Model,
-        task: Pairs,
+        task: Task,
         recipe: dict[str, Any],
         path: Path | None = None,
         trust: bool = False,
         summary: Summary | None = None,
+        sources: Sequence[Codec] = (),
     ):
         self.model, self.task, self.recipe, self.path, self.trust = model.eval(), task, recipe, path, trust
         self.summary = summary  # of the training that has just made it
+        # One codec, unless the members of an ensemble read a source each in its own way.
+        self.sources = tuple(sources) or (() if task.source is None else (task.source,))
 
     @classmethod
-    def load(cls, path: Path | str, device: str = "auto", trust: bool = False) -> Predictor:
-        """From a run folder. Code of the run's own (`module:Class`) is run only if you trust it."""
+    def load(
+        cls,
+        path: Path | str | Sequence[Path | str],
+        device: str = "auto",
+        trust: bool = False,
+        average: Average = "arithmetic",
+    ) -> Predictor:
+        """From a run folder; several are an ensemble. Code of a run's own (`module:Class`) needs your trust."""
+        if not isinstance(path, (str, Path)):
+            return cls.ensemble([cls.load(each, device, trust) for each in path], average)
         place = choose_device(device)
         run = Run.open(path)
         recipe = config.complete(run.recipe(), str(run.path / "config.toml"), trust)
@@ -66,6 +79,31 @@ class Predictor:
         model = config.build_model(recipe, task.source, task.target, trust)
         load_weights(model, run.weights)
         return cls(model.to(place), task, recipe, run.path, trust)
+
+    @classmethod
+    def ensemble(cls, members: Sequence[Predictor], average: Average = "arithmetic") -> Predictor:
+        """Several as one: each symbol is chosen by the mean of their probabilities.
+
+        Search and metrics are those of the first. Each reads a source in its own way; all write the same symbols.
+        """
+        if not members:
+            raise SeqloomError("no run was given: name one, or several for an ensemble")
+        if any(isinstance(each.model.decoder, Ensemble) for each in members):
+            raise SeqloomError("a member of an ensemble is an ensemble already: give its runs instead")
+        first, *others = members
+        if not others:
+            return first
+        for other in others:
+            refuse_strangers(first, other)
+        codecs = [each.task.source for each in members if each.task.source is not None]
+        alike = len({codec_key(codec) for codec in codecs}) < 2
+        task = first.task
+        if isinstance(task, Text):  # read on as every member can
+            running = [each.task for each in members if isinstance(each.task, Text)]
+            task = min(running, key=lambda each: (each.carry, each.window))
+        model = ensemble_of([each.model for each in members], average)
+        trust = any(each.trust for each in members)
+        return cls(model, task, first.recipe, trust=trust, sources=() if alike else codecs)
 
     def save(self, path: Path | str) -> None:
         """Copy the run, without what only training needs."""
@@ -110,13 +148,16 @@ class Predictor:
             raise SeqloomError("predict takes a list of sources, not one string: write [source]")
         if self.task.source is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")
+        if isinstance(self.model.decoder, Head):
+            wishes = {**settings, "attention": attention, "prefix": prefix, "banned": banned, "required": required}
+            return self.answers(self.model.decoder, sources, [name for name, wish in wishes.items() if wish])
         search = search or self.search(**settings)
         constraints = self.constraints(banned, required)
-        encoded = [self.encoded(self.task.source, source, "source") for source in sources]
+        encoded = [self.read(source) for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
-        for rows in self.batches(encoded, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
-            padded = Padded.stack([encoded[row] for row in rows]).to(self.device)
-            memory = self.model.encode(padded)
+        longest = [max(each, key=len) for each in encoded]
+        for rows in self.batches(longest, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
+            memory = self.model.encode(self.padded([encoded[row] for row in rows]))
             for row, entry, found in zip(
                 rows, range(len(rows)), search(self.model.decoder, memory, self.prefix(prefix, len(rows)), constraints)
             ):
@@ -126,6 +167,20 @@ class Predictor:
                 ]
         return answers
 
+    def answers(self, head: Head, sources: Sequence[Any], wishes: Sequence[str]) -> list[list[Prediction]]:
+        """The one output of each source, where there is nothing to search."""
+        if wishes:
+            raise SeqloomError(f"this run says its output at once, without a search: leave out {', '.join(wishes)}")
+        encoded = [self.read(source) for source in sources]
+        answers: list[list[Prediction]] = [[] for _ in sources]
+        for rows in self.batches([max(each, key=len) for each in encoded], 1):
+            said = head.answer(self.model.encode(self.padded([encoded[row] for row in rows])))
+            for row, values, length in zip(rows, said.values.cpu(), said.lengths.tolist()):
+                output = values[:length]
+                pieces = self.pieces(self.task.target, output)
+                answers[row] = [Prediction(self.task.decode(output, sources[row]), 0.0, pieces, [])]
+        return answers
+
     @torch.no_grad()
     def generate(
         self, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any
@@ -133,10 +188,31 @@ class Predictor:
         """Outputs of a language model: from nothing, or going on from a prefix."""
         if self.task.source is not None:
             raise SeqloomError("this run reads a source: use `predict`")
-        search = search or self.search(**{"type": "sample", **settings})
-        memory = self.model.encode(None, count)
-        found = search(self.model.decoder, memory, self.prefix(prefix, count), self.constraints((), ()))
-        return [self.prediction(one[0], None).text for one in found]
+        constraints = self.constraints((), ())
+
+        def write(beginning: Padded | None, **limit: Any) -> list[list[Hypothesis]]:
+            chosen = search or self.search(**{"type": "sample", **settings, **limit})
+            return chosen(self.model.decoder, self.model.encode(None, count), beginning, constraints)
+
+        if isinstance(self.task, Text) and not self.task.carry and search is None:
+            return self.generate_in_windows(self.task, write, self.prefix(prefix, count), count, settings)
+        return [self.prediction(one[0], None).text for one in write(self.prefix(prefix, count))]
+
+    def generate_in_windows(
+        self, task: Text, write: Any, prefix: Padded | None, count: int, settings: dict[str, Any]
+    ) -> list[Any]:
+        """A running text longer than the window the model has learned to see."""
+        from seqloom.running import written_on
+
+        def write_on(beginning: Tensor, length: int) -> Tensor:
+            rows, given = beginning.shape
+            padded = Padded(beginning, torch.full((rows,), given, device=self.device)) if given else None
+            return torch.tensor([one[0].tokens for one in write(padded, maximum_length=length)], device=self.device)
+
+        nothing = torch.zeros(count, 0, dtype=torch.long, device=self.device)
+        length = settings.get("maximum_length", self.model.decoder.length_offset)
+        text = written_on(write_on, nothing if prefix is None else prefix.values, length, task.window)
+        return [task.decode(row) for row in text.cpu()]
 
     def batches(self, encoded: Sequence[Tensor], rows_each: int) -> Iterator[list[int]]:
         """Row numbers of sources of like length."""
@@ -160,11 +236,20 @@ class Predictor:
     def prefix(self, value: Any, rows: int) -> Padded | None:
         if value is None or value == "":
             return None
-        return Padded.stack([self.encoded(self.task.target, value, "prefix", known=True)] * rows).to(self.device)
+        return Padded.stack([self.encoded(self.task, value, "prefix", known=True)] * rows).to(self.device)
 
     def has_unknown(self, source: Any) -> bool:
         """Whether a source has symbols the vocabulary lacks."""
-        return self.task.source is not None and UNK in self.task.source.encode(source).tolist()
+        return any(codec.vocabulary and UNK in codec.encode(source).tolist() for codec in self.sources)
+
+    def read(self, source: Any) -> list[Tensor]:
+        """The source as each codec reads it."""
+        return [self.encoded(codec, source, "source") for codec in self.sources]
+
+    def padded(self, encoded: Sequence[Sequence[Tensor]]) -> Padded:
+        """Sources that were read, as the model takes them."""
+        columns = [Padded.stack(column) for column in zip(*encoded)]
+        return (columns[0] if len(columns) == 1 else Readings.of(columns)).to(self.device)
 
     @staticmethod
     def encoded(codec: Any, value: Any, what: str, known: bool = False) -> Tensor:
@@ -179,7 +264,7 @@ class Predictor:
     def prediction(self, hypothesis: Hypothesis, source: Any, weights: list[list[float]] | None = None) -> Prediction:
         tokens = torch.tensor(hypothesis.tokens, dtype=torch.long)
         pieces = self.pieces(self.task.target, tokens)
-        text = self.task.target.decode(tokens, source)
+        text = self.task.decode(tokens, source)
         return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, weights)
 
     @staticmethod
@@ -196,17 +281,28 @@ class Predictor:
 
     @torch.no_grad()
     def score(self, pairs: Sequence[Any]) -> list[float]:
-        """The log-probability of each target given its source; a language model takes the targets alone."""
+        """The log-probability of each target given its source; a language model takes the targets alone.
+
+        Of a running text they are the lines, each after those before it.
+        """
         source, target = self.task.source, self.task.target
+        if target.vocabulary is None:
+            raise SeqloomError("this run says numbers, which have no probabilities: measure it with `evaluate`")
         examples = [pair if isinstance(pair, Example) else as_example(pair, source is not None) for pair in pairs]
-        sources = None if source is None else [self.encoded(source, example.source, "source") for example in examples]
+        if isinstance(self.task, Text):
+            from seqloom.running import line_scores
+
+            return line_scores(self.model, self.task, [example.target for example in examples])
+        sources = None if source is None else [self.read(example.source) for example in examples]
         targets = [target.encode(example.target, example.source) for example in examples]
         scores = [0.0] * len(examples)
-        longest = [torch.empty(max(len(t) + 1, len(sources[row]) if sources else 0)) for row, t in enumerate(targets)]
+        longest = [
+            torch.empty(max([len(t) + 1, *map(len, sources[row] if sources else ())])) for row, t in enumerate(targets)
+        ]
         for rows in self.batches(longest, 1):
-            batch = self.task.batch(
-                None if sources is None else [sources[row] for row in rows], [targets[row] for row in rows]
-            ).to(self.device)
+            batch = self.task.batch(None, [targets[row] for row in rows]).to(self.device)
+            if sources is not None:
+                batch = replace(batch, source=self.padded([sources[row] for row in rows]))
             log_probs = torch.log_softmax(self.model(batch).scores, dim=-1)
             chosen = log_probs.gather(2, batch.targets.values[:, :, None])[:, :, 0] * batch.targets.mask
             for row, total in zip(rows, chosen.sum(1).tolist()):
@@ -216,7 +312,7 @@ class Predictor:
     def evaluate(self, examples: Iterable[Any] | str | Path, **settings: Any) -> dict[str, float]:
         """The task's metrics on a file, examples or pairs; a language model's perplexity."""
         if isinstance(examples, (str, Path)):
-            examples = read([examples], 1 if self.task.source is None else 2)
+            examples = read([examples], 1 if self.task.source is None else 2, running=self.task.running)
         found = [
             each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
         ]
@@ -240,9 +336,26 @@ class Predictor:
         """Why the model answers as it does: alignment, attention, runners-up, n-best list, beam tree."""
         from seqloom.explain.reading import explain
 
+        if isinstance(self.model.decoder, Ensemble):
+            raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")
+        if isinstance(self.model.decoder, Head):
+            raise SeqloomError("explain shows a search, and this run says its output at once: use `predict`")
         if source is not None and self.task.source is not None:
             self.encoded(self.task.source, source, "source")
         return explain(self, source, n_best=n_best, **settings)
+
+
+def refuse_strangers(one: Predictor, other: Predictor) -> None:
+    """Members of an ensemble all read a source, or none does; and what they write, they write alike."""
+    both = f"{one.path or 'a model'} and {other.path or 'a model'}"
+    if (one.task.source is None) != (other.task.source is None):
+        raise SeqloomError(f"{both} make no ensemble: one is a language model, the other reads a source")
+    ours, theirs = ((each.task.bos, each.task.eos, codec_key(each.task.target)) for each in (one, other))
+    if ours != theirs:
+        raise SeqloomError(
+            f"{both} make no ensemble: they write different symbols; "
+            "train both with the same task.target, data and --valid"
+        )
 
 
 def as_example(pair: Any, has_source: bool) -> Example:

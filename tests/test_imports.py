@@ -17,6 +17,8 @@
     explain.explanation        errors
     explain.terminal           these, explanation: what was explained is shown without a model
     explain.page               these, terminal
+    explain.plot               errors checkpoint: the one file that knows matplotlib
+    explain.table              nothing of ours
     config                     imported by cli, serve, fitting, predict, checkpoint, reproducing, explain, demo only
 
 A folder may import from itself. What is imported inside a function or for type checking alone counts too: a name in
@@ -57,6 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "parts": {"errors", "contracts"},
     "explain.explanation": {"errors"},
     "explain.page": {"errors", "explain.explanation", "explain.terminal"},
+    "explain.plot": {"errors", "checkpoint"},
+    "explain.table": set(),
     "explain.terminal": {"errors", "explain.explanation"},
 }
 MAY_IMPORT_CONFIG = {"cli", "serve", "fitting", "predict", "checkpoint", "reproducing", "explain", "demo"}
@@ -109,6 +113,14 @@ def test_a_file_imports_only_what_stands_below_it(name):
 def test_only_the_ends_of_the_house_know_the_recipe(name):
     if head(name) not in MAY_IMPORT_CONFIG:
         assert not [each for each in imports_of(name) if head(each) == "config"]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_only_one_file_knows_matplotlib(name):
+    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
+    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert any(head(each) == "matplotlib" for each in named) == (name == "explain.plot")
 
 
 def test_the_table_names_what_exists():
