@@ -1,5 +1,7 @@
 """Cells against torch's own, against the formulas of the papers, and against what the papers say of gradients."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -12,7 +14,7 @@ from seqloom.cells.mut import MUT
 from seqloom.contracts import Cell
 from seqloom.encoders.recurrent import Recurrent
 from seqloom.types import Padded
-from tests.building import build, source
+from tests.building import build, cases, source
 
 SIZE, WIDTH, ROWS, TIME = 5, 3, 4, 6
 LENGTHS = torch.tensor([6, 2, 1, 4])
@@ -74,9 +76,11 @@ def test_elman_steps_are_those_of_torch(inputs):
     sequence, hidden = copied(nn.RNN(WIDTH, SIZE, batch_first=True), cell)(inputs, state["hidden"][None])
     torch.testing.assert_close(outputs, sequence)
     torch.testing.assert_close(after["hidden"], hidden[0])
-    logistic = made(Elman, activation="sigmoid")
-    drive = cell.project(inputs[:, 0]) + state["hidden"] @ cell.kernel.weight_hh_l0.T + cell.kernel.bias_hh_l0
-    torch.testing.assert_close(logistic(logistic.project(inputs[:, 0]), state)[0], torch.sigmoid(drive))
+
+    once, _ = cell(cell.project(inputs[:, 0]), state)
+    torch.testing.assert_close(once, copied(nn.RNNCell(WIDTH, SIZE), cell)(inputs[:, 0], state["hidden"]))
+    logistic = made(Elman, activation="sigmoid")  # of the same weights: the seed is the same
+    torch.testing.assert_close(logistic(logistic.project(inputs[:, 0]), state)[0], torch.sigmoid(torch.atanh(once)))
 
 
 @pytest.mark.parametrize("gate", ["forget", "input", "output"])
@@ -214,7 +218,7 @@ def test_along_the_cell_the_gradient_is_the_forget_gate_when_the_hidden_path_is_
         cell.kernel.weight_hh_l0.zero_()
     start = torch.randn(ROWS, SIZE, dtype=torch.float64, requires_grad=True)
     state = {"hidden": torch.randn(ROWS, SIZE, dtype=torch.float64), "cell": start}
-    gates = cell.project(inputs) + cell.kernel.bias_hh_l0
+    gates = inputs @ cell.kernel.weight_ih_l0.T + cell.kernel.bias_ih_l0 + cell.kernel.bias_hh_l0
     forget = gates[..., SIZE : 2 * SIZE].sigmoid()  # (rows, time, size)
 
     _, once = cell(cell.project(inputs[:, 0]), state)
@@ -234,22 +238,151 @@ def test_along_the_cell_the_gradient_is_the_forget_gate_when_the_hidden_path_is_
 # -- ragged batches
 
 
-@pytest.mark.parametrize("settings", [{"part": LSTM}, {"part": GRU}, {"part": GRU, "reset": "before"}])
-def test_a_packed_run_is_the_padded_loop(inputs, settings):
-    cell = made(**settings)
-    ragged = Padded(inputs, LENGTHS)
-    packed, packed_state = cell.run(ragged, random_state_of(cell))
-    looped, looped_state = Cell.run(cell, ragged, random_state_of(cell))
-    torch.testing.assert_close(packed[ragged.mask], looped[ragged.mask])
-    torch.testing.assert_close(packed_state, looped_state)
+def real(run, cell, ragged, state):
+    """Every real output and every end of a run, and the gradients of their squares."""
+    leaves = {name: value.detach().requires_grad_() for name, value in state.items()}
+    values = ragged.values.detach().requires_grad_()
+    outputs, ends = run(cell, Padded(values, ragged.lengths), leaves)
+    found = [outputs[ragged.mask], *(ends[name] for name in state)]
+    loss = sum((weight * part.pow(2)).sum() for weight, part in enumerate(found, start=1))
+    return found, torch.autograd.grad(loss, [values, *leaves.values(), *cell.parameters()])
 
 
-def random_state_of(cell):
-    torch.manual_seed(5)
-    return random_state(cell)
+def packed_run(cell, ragged, state):
+    """torch's own way with ragged batches."""
+    packed = pack_padded_sequence(ragged.values, ragged.lengths, batch_first=True, enforce_sorted=False)
+    start = tuple(value[None] for value in state.values())
+    outputs, ends = cell.kernel(packed, start if len(start) > 1 else start[0])
+    ends = ends if len(start) > 1 else [ends]
+    return pad_packed_sequence(outputs, True)[0], {name: end[0] for name, end in zip(state, ends)}
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
+def rows_alone(cell, ragged, state):
+    """Each row without padding, step by step."""
+    outputs, ends = torch.zeros(*ragged.values.shape[:2], cell.size, dtype=torch.float64), []
+    for row, length in enumerate(ragged.lengths):
+        own = {name: value[row : row + 1] for name, value in state.items()}
+        output, end = stepped(cell, ragged.values[row : row + 1, :length], own)
+        outputs[row, :length] = output[0]
+        ends.append(end)
+    return outputs, {name: torch.cat([end[name] for end in ends]) for name in state}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
+@pytest.mark.parametrize("part", [Elman, LSTM, GRU])
+def test_a_ragged_run_is_torchs_on_packed_input_and_so_are_its_gradients(inputs, part, dtype, tolerance, training):
+    cell = made(part).to(dtype).train(training)  # another dtype is another kernel
+    ragged, state = Padded(inputs.to(dtype), LENGTHS), random_state(cell)
+    ours, theirs = real(type(cell).run, cell, ragged, state), real(packed_run, cell, ragged, state)
+    torch.testing.assert_close(ours[0], theirs[0], rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(ours[1], theirs[1], rtol=10 * tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("case", cases("cells"))
+def test_a_ragged_run_is_its_rows_alone_and_so_are_its_gradients(case):
+    cell = case()
+    ragged = Padded(torch.randn(ROWS, TIME, cell.input_size, dtype=torch.float64), LENGTHS)
+    state = random_state(cell)
+    alone = real(rows_alone, cell, ragged, state)
+    torch.testing.assert_close(real(type(cell).run, cell, ragged, state), alone)
+    torch.testing.assert_close(real(Cell.run, cell, ragged, state), alone)  # a cell with a kernel has the loop too
+
+
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("case", cases("cells"))
+def test_gradients_of_a_ragged_run_are_right_for_inputs_states_and_every_parameter(case, width):
+    cell = case(input_size=width, size=3)
+    start = cell.start(2)
+    lengths = torch.tensor([1, 3])
+
+    def run(values, *given):  # the parameters are moved where they are
+        outputs, end = cell.run(Padded(values, lengths), dict(zip(start, given)))
+        return outputs[mask], *end.values()
+
+    values = torch.randn(2, 3, width, dtype=torch.float64, requires_grad=True)
+    mask = Padded(values, lengths).mask
+    states = [torch.randn_like(value, requires_grad=True) for value in start.values()]
+    assert torch.autograd.gradcheck(run, (values, *states, *cell.parameters()))
+
+
+@pytest.mark.parametrize("case", cases("cells"))
+def test_a_row_of_no_length_stays_where_it_started(case):
+    cell = case()
+    values = torch.randn(ROWS, TIME, cell.input_size, dtype=torch.float64)
+    state = random_state(cell)
+    _, end = cell.run(Padded(values, torch.tensor([3, 0, TIME, 0])), state)
+    for name in state:
+        assert torch.equal(end[name][[1, 3]], state[name][[1, 3]])
+        assert not (end[name][[0, 2]] == state[name][[0, 2]]).any()
+
+
+@pytest.mark.parametrize("case", cases("cells"))
+def test_what_is_padded_is_never_seen(case):
+    cell = case().float()
+    values = torch.randn(ROWS, TIME, cell.input_size)
+    mask = Padded(values, LENGTHS).mask
+    other = torch.where(mask[:, :, None], values, 1e3 * torch.randn_like(values))
+    outputs, end = cell.run(Padded(values, LENGTHS), cell.start(ROWS))
+    again, same = cell.run(Padded(other, LENGTHS), cell.start(ROWS))
+    assert torch.equal(outputs[mask], again[mask])
+    assert all(torch.equal(end[name], same[name]) for name in end)
+
+
+class Counting(Cell):
+    """A newcomer's cell, with a state inside its state and whole numbers in it."""
+
+    def project(self, inputs):
+        return inputs.sum(-1, keepdim=True)
+
+    def start(self, rows):
+        return {"hidden": torch.zeros(rows, 1), "inner": {"clock": torch.zeros(rows, dtype=torch.long)}}
+
+    def forward(self, projected, state):
+        hidden = state["hidden"] + projected
+        return hidden, {"hidden": hidden, "inner": {"clock": state["inner"]["clock"] + 1}}
+
+
+def test_any_cell_gets_the_state_at_each_rows_own_end_unasked():
+    cell = Counting(input_size=2, size=1)
+    ragged = Padded(torch.ones(ROWS, TIME, 2), LENGTHS)
+    outputs, end = cell.run(ragged, cell.start(ROWS))
+    assert end["inner"]["clock"].tolist() == LENGTHS.tolist()
+    assert end["hidden"][:, 0].tolist() == (2 * LENGTHS).tolist()
+    assert outputs[0, :, 0].tolist() == [2 * time for time in range(1, TIME + 1)]
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, torch.full((ROWS,), TIME)])
+@pytest.mark.parametrize("case", cases("cells"))
+def test_every_cell_runs_where_products_are_bf16(case, lengths):
+    cell = case().float()
+    padded = Padded(torch.randn(ROWS, TIME, cell.input_size), lengths)
+    outputs, end = cell.run(padded, cell.start(ROWS))
+    with torch.autocast("cpu", torch.bfloat16):
+        coarse, coarse_end = cell.run(padded, cell.start(ROWS))
+    torch.testing.assert_close(coarse[padded.mask].float(), outputs[padded.mask], atol=0.05, rtol=0.05)
+    torch.testing.assert_close(coarse_end["hidden"].float(), end["hidden"], atol=0.05, rtol=0.05)
+
+
+# -- both directions
+
+
+@pytest.mark.parametrize("case", [case for case in cases("cells") if "input_size" not in case.values[0].keywords])
+def test_the_backward_direction_begins_at_each_sequences_true_end(case):
+    factory = partial(*case.args[:1], **case.keywords)
+    encoder = build(Recurrent, cell=factory, bidirectional=True, layers=1, embedding_size=WIDTH, size=SIZE)
+    batch = source((5, 3, 1, 4))
+    memory = encoder(batch)
+    backwards = encoder.backwards[0]
+    for row, length in enumerate(batch.lengths):
+        turned = encoder.embedding(batch.values[row : row + 1, :length]).flip(1)
+        outputs, end = stepped(backwards, turned, backwards.start(1))
+        torch.testing.assert_close(memory.states[row, :length, SIZE:], outputs[0].flip(0))
+        for name, value in end.items():
+            torch.testing.assert_close(memory.final["layers"]["0"][name][row, SIZE:], value[0])
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU), (Elman, nn.RNN)])
 def test_the_bidirectional_encoder_is_torchs_on_packed_input(ours, theirs):
     encoder = build(Recurrent, cell=ours, bidirectional=True, layers=2, embedding_size=WIDTH, size=SIZE)
     reference = theirs(WIDTH, SIZE, num_layers=2, bidirectional=True, batch_first=True).double()
@@ -264,7 +397,7 @@ def test_the_bidirectional_encoder_is_torchs_on_packed_input(ours, theirs):
     packed = pack_padded_sequence(encoder.embedding(batch.values), batch.lengths, True, enforce_sorted=False)
     outputs, final = reference(packed)
     memory = encoder(batch)
-    torch.testing.assert_close(memory.states, pad_packed_sequence(outputs, True)[0])
+    torch.testing.assert_close(memory.states[memory.mask], pad_packed_sequence(outputs, True)[0][memory.mask])
     ends = {"hidden": final[0], "cell": final[1]} if ours is LSTM else {"hidden": final}
     for name, value in ends.items():  # (layers * directions, rows, size)
         for layer in range(2):

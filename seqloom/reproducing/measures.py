@@ -1,0 +1,89 @@
+"""What studies measure beside the metrics of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from seqloom.reproducing.study import Data, Measures, on_the_test_set, test_examples
+
+if TYPE_CHECKING:
+    from seqloom.predict import Predictor
+
+
+def valid_and_test(model: Predictor, data: Data) -> Measures:
+    """Perplexities of a language model, as its literature reports them."""
+    assert data.valid is not None
+    return {
+        "valid_perplexity": model.evaluate(data.valid[0])["perplexity"],
+        "test_perplexity": on_the_test_set(model, data)["perplexity"],
+    }
+
+
+def next_symbol(model: Predictor, data: Data) -> Measures:
+    """How often the likeliest next symbol is the right one, those before it given; and whole outputs."""
+    import torch
+
+    from seqloom.objectives.cross_entropy import CrossEntropy
+
+    examples = test_examples(model, data)
+    source, target = model.task.source, model.task.target
+    assert source is not None
+    correct = count = 0.0
+    with torch.no_grad():
+        for first in range(0, len(examples), 256):
+            part = examples[first : first + 256]
+            batch = model.task.batch(
+                [source.encode(example.source) for example in part], [target.encode(example.target) for example in part]
+            )
+            loss = CrossEntropy()(model.model, batch.to(model.device), 1.0)
+            correct, count = correct + loss.logs["correct"].item(), count + loss.count.item()
+    return {"accuracy": 100 * correct / count, **on_the_test_set(model, data)}
+
+
+def counted(model: Predictor, data: Data) -> Measures:
+    """How many of the lines a^n b^n the model ends where they end, a^n b given, by its likeliest symbols."""
+    lines = [example.target for example in test_examples(model, data)]
+    whole = [model.generate(prefix=line[: len(line) // 2 + 1], argmax_every=1)[0] == line for line in lines]
+    return {"accepted": 100 * sum(whole) / len(whole)}
+
+
+def by_length(*bounds: int) -> Callable[[Predictor, Data], Measures]:
+    """The first metric of the task for sources of so many symbols, and for all."""
+
+    def measure(model: Predictor, data: Data) -> Measures:
+        examples = test_examples(model, data)
+        source = model.task.source
+        assert source is not None
+        sources, references = model.task.references(examples)
+        predictions = model.predict(sources)
+        lengths = [len(source.encode(each)) for each in sources]
+        found = model.task.measure(predictions, references)
+        name = next(iter(found))
+        for low, high in zip((0, *bounds), (*bounds, max(lengths) + 1)):
+            rows = [row for row, length in enumerate(lengths) if low <= length < high]
+            if rows:
+                part = model.task.measure([predictions[row] for row in rows], [references[row] for row in rows])
+                found[f"{name}_{low}_to_{high - 1}"] = part[name]
+        return found
+
+    return measure
+
+
+def by_search(model: Predictor, data: Data) -> Measures:
+    """Greedy against beams, with and without normalisation by length; lengths relative to the references."""
+    sources, references = model.task.references(test_examples(model, data))
+    words = sum(len(each[0].split()) for each in references)
+    settings: dict[str, dict[str, Any]] = {
+        "greedy": {"beam_size": 1},
+        "beam_5": {"beam_size": 5},
+        "beam_5_raw": {"beam_size": 5, "length_penalty": 0.0},
+        "beam_20": {"beam_size": 20},
+        "beam_20_raw": {"beam_size": 20, "length_penalty": 0.0},
+    }
+    found: Measures = {}
+    for name, search in settings.items():
+        predictions = model.predict(sources, **search)
+        found[f"{name}_bleu"] = model.task.measure(predictions, references)["bleu"]
+        found[f"{name}_length"] = sum(len(each.split()) for each in predictions) / words
+    return found

@@ -1,0 +1,48 @@
+"""`seqloom reproduce`: list the studies, or run one and write what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from seqloom.errors import SeqloomError, nearest
+from seqloom.reproducing.page import gate_lines, write_page
+from seqloom.reproducing.studies import STUDIES
+
+
+def list_results() -> None:
+    width = max(map(len, STUDIES))
+    for name, study in STUDIES.items():
+        gates = ", ".join(f"{gate.text} {gate.sign} {gate.bound:g}" for gate in study.gates)
+        print(f"{name:{width}}  {study.about}; gate: {gates or 'none'}")
+
+
+def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any]:
+    """Train if need be, measure, write."""
+    from seqloom.checkpoint import replace_file, to_json
+
+    if name not in STUDIES:
+        raise SeqloomError(f'no result is called "{name}"{nearest(name, STUDIES)}')
+    study = STUDIES[name]
+    record = study.reproduce(name, out, settings)
+    (out / "results").mkdir(parents=True, exist_ok=True)
+    replace_file(out / "results" / f"{name}.json", to_json(record))
+    if len(study.variants) > 1:
+        draw(out, name, [study.folder(name, label, out) for label in study.variants])
+    write_page(out)
+    for row in record["rows"]:
+        measured = "  ".join(f"{metric} {value:.4g}" for metric, value in row["measured"].items())
+        print(f"{row['variant']}: {measured}" if row["variant"] else measured)
+    for line in gate_lines(record):
+        print(line.replace("**not met**", "NOT MET"))
+    return record
+
+
+def draw(out: Path, name: str, runs: list[Path]) -> None:
+    """The learning curves side by side."""
+    from seqloom.explain.compare import compare
+
+    folder = out / "docs" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix in ("png", "svg"):
+        compare(runs).save(folder / f"{name}.{suffix}")

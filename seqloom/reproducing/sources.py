@@ -1,0 +1,104 @@
+"""The data of the studies: sets under $SEQLOOM_DATA, and what the package generates."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seqloom.errors import SeqloomError
+from seqloom.reproducing.study import Data
+
+
+def shared(*names: str) -> Path:
+    """A file under $SEQLOOM_DATA."""
+    root = os.environ.get("SEQLOOM_DATA")
+    if not root:
+        raise SeqloomError("SEQLOOM_DATA is not set: it names the folder that holds the data sets")
+    path = Path(root).joinpath(*names)
+    if not path.exists():
+        raise SeqloomError(f"{path} is missing: this result needs the data set {names[0]} under SEQLOOM_DATA")
+    return path
+
+
+def written(folder: Path, name: str, text: str) -> list[str]:
+    """A file made for a study."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return [str(path)]
+
+
+def multi30k(folder: Path) -> Data:
+    def pair(split: str) -> list[str]:
+        return [str(shared("multi30k", f"{split}.{language}.gz")) for language in ("en", "de")]
+
+    return Data(pair("train"), pair("val"), pair("test_2016_flickr"))
+
+
+def cmudict(folder: Path) -> Data:
+    """WORD<two spaces>PH PH PH as TSV."""
+    made = []
+    for split in ("train", "dev", "test"):
+        with gzip.open(shared("cmudict-g2p", f"cmudict-0.7b.{split}.gz"), "rt", encoding="ascii") as lines:
+            text = "".join(line.replace("  ", "\t", 1) for line in lines)
+        made.append(written(folder, f"cmudict-{split}.tsv", text))
+    return Data(*made)
+
+
+def tiny_shakespeare(folder: Path) -> Data:
+    """The first nine tenths of the characters to train on, the rest to measure with."""
+    with gzip.open(shared("tinyshakespeare", "input.txt.gz"), "rt", encoding="ascii") as file:
+        text = file.read()
+    cut = int(len(text) * 0.9)
+    test = written(folder, "shakespeare-test.txt", text[cut:])
+    return Data(written(folder, "shakespeare-train.txt", text[:cut]), test, test)
+
+
+def penn_treebank(folder: Path) -> Data:
+    train, valid, test = ([str(shared("ptb", f"ptb.{split}.txt.gz"))] for split in ("train", "valid", "test"))
+    return Data(train, valid, test)
+
+
+def scan(split: str) -> Callable[[Path], Data]:
+    """Commands and actions; a tenth of the training set is held out by the program."""
+
+    def find(folder: Path) -> Data:
+        made = []
+        for part in ("train", "test"):
+            with gzip.open(shared("scan", f"tasks_{part}_{split}.txt.gz"), "rt", encoding="ascii") as lines:
+                text = "".join(line.removeprefix("IN: ").replace(" OUT: ", "\t", 1) for line in lines)
+            made.append(written(folder, f"scan-{split}-{part}.tsv", text))
+        return Data(made[0], None, made[1])
+
+    return find
+
+
+def dates(folder: Path) -> Data:
+    """Drawn by the package; the test strings stand in neither of the others."""
+    from seqloom.demo import write_dates
+
+    train, test = write_dates(folder)
+    return Data([str(train)], None, [str(test)])
+
+
+def made(name: str, train: int, test: int, unseen: dict[str, Any] | None = None, **settings: Any) -> Any:
+    """Examples of a generator, as many to train on and others to test with; `unseen` are settings of the latter."""
+
+    def make(folder: Path) -> Data:
+        from seqloom.generating import as_lines, generated
+
+        known = generated(name, train, 1, settings)
+        if unseen is None:
+            others = generated(name, test, 1, settings, skip=train)
+        else:
+            others = generated(name, test, 2, {**settings, **unseen})
+        return Data(
+            written(folder, f"{name}-train.tsv", as_lines(known)),
+            None,
+            written(folder, f"{name}-test.tsv", as_lines(others)),
+        )
+
+    return make

@@ -1,0 +1,228 @@
+"""Every study by name."""
+
+from __future__ import annotations
+
+from seqloom.reproducing.measures import by_length, by_search, counted, next_symbol, valid_and_test
+from seqloom.reproducing.sources import cmudict, dates, made, multi30k, penn_treebank, scan, tiny_shakespeare
+from seqloom.reproducing.study import Gate, Measured, Study, Variant, ahead, at_least, at_most
+
+CELLS = {
+    "tanh": ("elman",),
+    "lstm": ("lstm", "forget_bias=0.0"),
+    "lstm-b": ("lstm", "forget_bias=1.0"),
+    "lstm-f": ("lstm", 'without="forget"'),
+    "gru": ("gru",),
+    "mut1": ("mut", "variant=1"),
+    "mut2": ("mut", "variant=2"),
+    "mut3": ("mut", "variant=3"),
+}
+
+
+def cells(*names: str, sides: tuple[str, ...] = ("encoder",)) -> dict[str, Variant]:
+    """A variant a cell, the same on all sides that have one."""
+    chosen = {name: CELLS[name] for name in names}
+    return {
+        name: Variant(
+            tuple(
+                f"{side}.cell.{key}"
+                for side in sides
+                for key in (f"type={kind}", *options)
+            )
+        )
+        for name, (kind, *options) in chosen.items()
+    }  # fmt: skip
+
+
+def worst_gap(metric: str, better: tuple[str, ...], worse: tuple[str, ...], bound: float) -> Gate:
+    """The least of some variants leads the best of others by so much."""
+
+    def gap(measured: Measured) -> float:
+        return min(measured[name][metric] for name in better) - max(measured[name][metric] for name in worse)
+
+    return Gate(f"{metric}, {', '.join(better)} before {', '.join(worse)}", gap, ">=", bound)
+
+
+def shorter(first: str, second: str) -> Gate:
+    """Outputs of one search are not longer than those of another."""
+    text = f"length, {first} to {second}"
+    return Gate(text, lambda m: m[""][f"{first}_length"] - m[""][f"{second}_length"], "<=", 0.0)
+
+
+GATED = ("lstm-b", "gru", "mut1", "mut2", "mut3")
+G2P = "CMUdict letters to phonemes; WER is 100 - exact, any listed pronunciation counts"
+MULTI30K = "Multi30k English to German, test 2016"
+SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose the checkpoint"
+REVERSED = "encoder.reverse=true"
+
+STUDIES: dict[str, Study] = {
+    "dates": Study(
+        "People's dates in twelve languages to ISO 8601 (test strings are unseen, their days may be known)",
+        "dates",
+        dates,
+        (at_least(99, "exact"),),
+    ),
+    "g2p-lstm": Study(
+        G2P,
+        "g2p-lstm",
+        cmudict,
+        (at_least(70, "exact"), at_most(7.5, "per")),
+        "exact 76.45 (bidirectional LSTM that is given alignments, Yao & Zweig 2015, nearly the same split)",
+    ),
+    "g2p-transformer": Study(
+        G2P,
+        "g2p-transformer",
+        cmudict,
+        (at_least(70, "exact"), at_most(7.5, "per")),
+        "exact 79.8 (Transformer 2 x 256, table of the g2p-seq2seq project, nearly the same split)",
+    ),
+    "multi30k-transformer": Study(
+        MULTI30K,
+        "multi30k-transformer",
+        multi30k,
+        (at_least(32, "bleu"),),
+        "36.5 for German to English, tokenised and lower-cased (Transformer of a tutorial series)",
+    ),
+    "multi30k-lstm": Study(
+        MULTI30K,
+        "multi30k-lstm",
+        multi30k,
+        (at_least(28, "bleu"),),
+        "about 28 for German to English, tokenised and lower-cased (attention RNN of a tutorial series)",
+    ),
+    "multi30k-attention": Study(
+        f"{MULTI30K}: an LSTM with attention and one without, of as many parameters, by length of the source in pieces",
+        "multi30k-lstm",
+        multi30k,
+        (ahead(4, "bleu", "attention", "none"),),
+        variants={
+            "attention": Variant(),
+            "none": Variant(
+                (
+                    "decoder.attention=none",
+                    "decoder.combine=none",
+                    "decoder.embedding_size=384",
+                    "decoder.size=384",
+                    "encoder.size=320",
+                )
+            ),
+        },
+        measure=by_length(11, 16, 21),
+    ),
+    "decoding": Study(
+        f"{MULTI30K}: what search makes of the model of multi30k-lstm",
+        "multi30k-lstm",
+        multi30k,
+        (
+            Gate("bleu, beam_5 before greedy", lambda m: m[""]["beam_5_bleu"] - m[""]["greedy_bleu"], ">=", 0.0),
+            shorter("beam_20_raw", "beam_5_raw"),
+            Gate(
+                "length of beam_20 with normalisation less that without",
+                lambda m: m[""]["beam_20_length"] - m[""]["beam_20_raw_length"],
+                ">=",
+                0.01,
+            ),
+        ),
+        measure=by_search,
+        runs="multi30k-lstm",
+    ),
+    "gnmt": Study(
+        f"{MULTI30K}: a small GNMT",
+        "gnmt",
+        multi30k,
+        (at_least(28, "bleu"),),
+    ),
+    "shakespeare-lstm": Study(
+        SHAKESPEARE,
+        "text-lstm",
+        tiny_shakespeare,
+        (at_most(1.65, "nats_per_token"),),
+        "1.558 (6-gram, Kneser-Ney); 1.4697 (nanoGPT on a GPU)",
+    ),
+    "shakespeare-gpt": Study(
+        SHAKESPEARE,
+        "text-gpt",
+        tiny_shakespeare,
+        (at_most(1.65, "nats_per_token"),),
+        "1.558 (6-gram, Kneser-Ney); 1.88 (nanoGPT's demo on a processor), 1.4697 (on a GPU)",
+    ),
+    "ptb-lstm": Study(
+        "Penn Treebank by words",
+        "word-lstm",
+        penn_treebank,
+        (at_most(140, "valid_perplexity"), at_most(143.7, "test_perplexity")),
+        "valid 151.5, test 143.7 (5-gram, Kneser-Ney); 121.39, 115.91 after 13 epochs (small model of Zaremba et al.)",
+        measure=valid_and_test,
+    ),
+    "adding": Study(
+        "The adding problem over 100 steps, 64 units (who always answers 1 has an error of 0.167)",
+        "adding",
+        made("adding", 40_000, 2_000, length=100),
+        (*(at_most(0.01, "mse", cell) for cell in ("lstm", *GATED)), at_least(0.1, "mse", "tanh")),
+        variants=cells("tanh", "lstm", *GATED),
+    ),
+    "arithmetic": Study(
+        "Sums and differences among letters that mean nothing: which cell finds the next digit",
+        "arithmetic",
+        made("arithmetic", 100_000, 2_000),
+        (
+            worst_gap("accuracy", ("lstm-b", "gru", "mut1"), ("tanh", "lstm-f"), 30),
+            ahead(0, "accuracy", "lstm-b", "lstm"),
+        ),
+        "accuracy tanh 29.5, LSTM-f 29.3, LSTM 89.2, LSTM-b 90.2, GRU 89.6, MUT1 92.1 (Jozefowicz et al. 2015, "
+        "each the best of many trials)",
+        variants=cells("tanh", "lstm-f", "lstm", "lstm-b", "gru", "mut1", sides=("encoder", "decoder")),
+        measure=next_symbol,
+    ),
+    "counting": Study(
+        "a^n b^n: learned for n up to 50, asked for n from 51 to 100",
+        "counting",
+        made("counting", 10_000, 200, {"shortest": 51, "longest": 100}, shortest=1, longest=50),
+        (at_least(90, "accepted", "lstm-b"), at_most(30, "accepted", "gru")),
+        variants=cells("lstm-b", "gru", sides=("decoder",)),
+        measure=counted,
+    ),
+    "addition": Study(
+        "Sums of two numbers of up to three digits, an LSTM without attention",
+        "addition",
+        made("addition", 50_000, 1_000),
+        (
+            at_least(5, "exact", "plain"),
+            at_most(15, "exact", "plain"),
+            at_least(25, "exact", "reversed"),
+            at_most(65, "exact", "reversed"),
+            at_least(95, "exact", "reversed and fed"),
+        ),
+        "7.8, 41 and 96.1 % (the same three in NumPy, 25 epochs)",
+        variants={
+            "plain": Variant(),
+            "reversed": Variant((REVERSED,)),
+            "reversed and fed": Variant((REVERSED, "decoder.feed_context=true", "decoder.deep_output=true")),
+        },
+    ),
+    "dates-attention": Study(
+        "Dates with attention and without, by length of the source",
+        "dates",
+        dates,
+        (at_least(99, "exact", "attention"),),
+        variants={"attention": Variant(), "none": Variant(("decoder.attention=none",))},
+        measure=by_length(15, 25, 35),
+    ),
+    "scan": Study(
+        "SCAN, commands to actions: seen lengths, longer ones, and a new verb in known frames",
+        "scan-lstm",
+        scan("simple"),
+        (
+            at_least(99, "exact", "lstm simple"),
+            at_most(21, "exact", "lstm length"),
+            at_most(5, "exact", "lstm jump"),
+            at_least(99, "exact", "transformer simple"),
+            at_most(21, "exact", "transformer length"),
+            at_most(5, "exact", "transformer jump"),
+        ),
+        variants={
+            f"{kind} {split.removeprefix('addprim_')}": Variant((), f"scan-{kind}", scan(split))
+            for kind in ("lstm", "transformer")
+            for split in ("simple", "length", "addprim_jump")
+        },
+    ),
+}

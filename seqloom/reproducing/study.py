@@ -1,0 +1,153 @@
+"""A study: one run, or several that differ in one thing, measured alike and held against gates."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.predict import Predictor
+
+Measures = dict[str, float]
+Measured = Mapping[str, Measures]  # by the name of a variant
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the examples are."""
+
+    train: list[str]
+    valid: list[str] | None
+    test: list[str]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What must come out."""
+
+    text: str
+    value: Callable[[Measured], float]
+    sign: str  # ">=" or "<="
+    bound: float
+
+    def record(self, measured: Measured) -> dict[str, Any]:
+        value = self.value(measured)
+        met = value >= self.bound if self.sign == ">=" else value <= self.bound
+        return {"gate": f"{self.sign} {self.bound:g}", "value": round(value, 4), "met": met}
+
+
+def at_least(bound: float, metric: str, variant: str = "") -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], ">=", bound)
+
+
+def at_most(bound: float, metric: str, variant: str = "") -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound)
+
+
+def ahead(bound: float, metric: str, better: str, worse: str) -> Gate:
+    """One variant leads another by so much."""
+    text = f"{metric}, {better} before {worse}"
+    return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one run of a study has of its own: settings of the recipe, or another recipe, or other data."""
+
+    settings: tuple[str, ...] = ()
+    recipe: str | None = None
+    data: Callable[[Path], Data] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """One entry of the results page."""
+
+    about: str
+    recipe: str
+    data: Callable[[Path], Data]  # given a folder for files it has to make
+    gates: tuple[Gate, ...] = ()
+    published: str = "none"  # what others reached, with the source
+    variants: Mapping[str, Variant] = field(default_factory=lambda: {"": Variant()})
+    measure: Callable[[Predictor, Data], Measures] | None = None  # None: the metrics of the task, on the test set
+    runs: str = ""  # the study whose runs it measures, where it trains none of its own
+
+    def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
+        """Train what is not trained yet, measure all, and say what came out."""
+        import torch
+
+        rows = [self.row(name, label, out, settings) for label in self.variants]
+        measured = {row["variant"]: row["measured"] for row in rows}
+        return {
+            "name": name,
+            "about": self.about,
+            "command": " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)]),
+            "rows": rows,
+            "gates": {gate.text: gate.record(measured) for gate in self.gates},
+            "published": self.published,
+            "signature": bleu_signature() if any("bleu" in row["measured"] for row in rows) else "",
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        }
+
+    def folder(self, name: str, label: str, out: Path) -> Path:
+        """Where the run of a variant is."""
+        folder = out / "runs" / (self.runs or name)
+        return folder / label.replace(" ", "-") if label else folder
+
+    def row(self, name: str, label: str, out: Path, settings: list[str]) -> dict[str, Any]:
+        """One variant, trained and measured."""
+        from seqloom.fitting import fit
+
+        variant = self.variants[label]
+        folder = self.folder(name, label, out)
+        data = (variant.data or self.data)(out / "runs" / "data")
+        model = fit(
+            data.train,
+            variant.recipe or self.recipe,
+            out=folder,
+            valid=data.valid,
+            settings=[*variant.settings, *settings],
+            resume=(folder / "format.json").exists(),
+        )
+        if model.summary is None or model.summary.stopped == "interrupted":
+            raise SeqloomError(f"{name} was interrupted and saved: the same command continues it")
+        began = time.monotonic()
+        measured = (self.measure or on_the_test_set)(model, data)
+        return {
+            "variant": label,
+            "settings": list(variant.settings),
+            "seed": model.recipe["seed"],
+            "parameters": sum(value.numel() for value in model.model.parameters()),
+            "train_examples": model.summary.examples,
+            "epochs": round(model.summary.epochs, 2),
+            "steps": model.summary.steps,
+            "train_minutes": round(model.summary.seconds / 60, 1),
+            "test_seconds": round(time.monotonic() - began, 1),
+            "search": model.recipe["search"],
+            "measured": {metric: round(value, 4) for metric, value in measured.items()},
+        }
+
+
+def on_the_test_set(model: Predictor, data: Data, **search: Any) -> Measures:
+    """The metrics of the task; of a language model its perplexity."""
+    return model.evaluate(test_examples(model, data), **search)
+
+
+def test_examples(model: Predictor, data: Data) -> list[Any]:
+    from seqloom.data.readers import read
+
+    return list(read(data.test, 1 if model.task.source is None else 2, running=model.task.running))
+
+
+def bleu_signature() -> str:
+    from seqloom.metrics import bleu
+
+    return bleu.signature(["a"], [["a"]])

@@ -1,0 +1,84 @@
+"""Studies: what is recorded, when a gate is met, and the page that is made of records."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seqloom import config
+from seqloom.errors import SeqloomError
+from seqloom.reproducing import reproduce
+from seqloom.reproducing.measures import by_length, counted, next_symbol
+from seqloom.reproducing.sources import made
+from seqloom.reproducing.studies import STUDIES
+from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most
+
+SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_variant_of_every_study_is_a_recipe_that_builds(name: str) -> None:
+    study = STUDIES[name]
+    for variant in study.variants.values():
+        recipe = variant.recipe or study.recipe
+        full = config.complete(config.override(config.read(recipe), list(variant.settings)), recipe)
+        config.rehearse(full)
+    assert not study.runs or study.runs in STUDIES
+
+
+def test_gates_look_at_one_run_or_between_two() -> None:
+    measured = {"one": {"bleu": 30.0}, "other": {"bleu": 25.5}}
+    assert at_least(30, "bleu", "one").record(measured) == {"gate": ">= 30", "value": 30.0, "met": True}
+    assert not at_most(25, "bleu", "other").record(measured)["met"]
+    assert ahead(4, "bleu", "one", "other").record(measured) == {"gate": ">= 4", "value": 4.5, "met": True}
+    assert not ahead(4, "bleu", "other", "one").record(measured)["met"]
+
+
+def test_a_study_of_two_is_trained_measured_recorded_and_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    study = Study(
+        "two small ones",
+        "addition",
+        made("addition", 60, 10),
+        (at_least(0, "exact", "plain"), Gate("never", lambda measured: 0.0, ">=", 1.0)),
+        variants={"plain": Variant(), "from the end": Variant(("encoder.reverse=true",))},
+        measure=by_length(5),
+    )
+    monkeypatch.setitem(STUDIES, "two", study)
+    reproduce.reproduce_result("two", tmp_path, SMALL)
+    record = json.loads((tmp_path / "results" / "two.json").read_text())
+    assert [row["variant"] for row in record["rows"]] == ["plain", "from the end"]
+    assert record["rows"][0]["steps"] == 3
+    assert {"exact", "cer", "exact_5_to_7"} <= record["rows"][0]["measured"].keys()
+    assert [gate["met"] for gate in record["gates"].values()] == [True, False]
+    page = (tmp_path / "docs" / "results.md").read_text()
+    assert "| from the end |" in page
+    assert "never >= 1: **not met** (0)" in page
+    assert (tmp_path / "docs" / "images" / "two.png").stat().st_size > 1000
+    assert "never >= 1: NOT MET" in capsys.readouterr().out
+    reproduce.reproduce_result("two", tmp_path, SMALL)  # again: nothing is trained any more
+    assert json.loads((tmp_path / "results" / "two.json").read_text())["rows"][0]["steps"] == 3
+
+
+def test_measures_beside_the_metrics(tmp_path: Path) -> None:
+    study = Study("", "arithmetic", made("arithmetic", 60, 10), measure=next_symbol)
+    measured = study.row("sums", "", tmp_path, SMALL)["measured"]
+    assert 0 <= measured["accuracy"] <= 100
+    assert "exact" in measured
+    lines = Study("", "counting", made("counting", 60, 5, {"shortest": 3, "longest": 5}, longest=4), measure=counted)
+    assert 0 <= lines.row("counts", "", tmp_path, SMALL)["measured"]["accepted"] <= 100
+
+
+def test_a_misspelt_name_and_missing_data_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SeqloomError, match='did you mean "addition"'):
+        reproduce.reproduce_result("additon", tmp_path, [])
+    monkeypatch.delenv("SEQLOOM_DATA", raising=False)
+    with pytest.raises(SeqloomError, match="SEQLOOM_DATA is not set"):
+        reproduce.reproduce_result("scan", tmp_path, [])
