@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import seqloom
 from seqloom import weights
+from seqloom.checkpoint import Run
 from seqloom.errors import SeqloomError
 from seqloom.train import processes
 from seqloom.train.display import Display
+from tests.exact.test_running_text import LINES
+from tests.exact.test_running_text import RECIPE as TEXT
 from tests.test_trainer import Breaking, metrics, state, tiny_run, trainer
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +34,13 @@ def train(path: Path, steps: int, fault: bool = False) -> None:
     )  # fmt: skip
     assert len(fitting.plan_of_epoch()) % 4 in (1, 3)
     fitting.fit()
+
+
+def train_text(path: Path, steps: int, resume: bool = False) -> None:
+    """A running text: each process keeps the state of its own columns."""
+    recipe = {**TEXT, "train": {**TEXT["train"], "accumulate": 4, "optimiser": "sgd", "learning_rate": 0.5}}
+    limit = [f"train.steps={steps}"]
+    seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.silent())
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +74,27 @@ def test_two_processes_end_with_the_losses_and_weights_of_one(two: tuple[Path, s
     assert state(tiny_run(path))["step"] == 10
 
 
+def test_two_processes_read_a_running_text_as_one_does(
+    two: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    torch.set_num_threads(1)
+    train_text(tmp_path / "text", 12)
+    ours, theirs = (Run.open(folder / "text") for folder in (tmp_path, two[0]))
+    losses, their_losses = (
+        [line["loss"] for line in metrics(run) if line["kind"] == "train"] for run in (ours, theirs)
+    )
+    assert len(losses) == 12
+    assert losses == pytest.approx(their_losses, rel=1e-5)
+    one, other = ours.newest(), theirs.newest()
+    assert one is not None
+    assert other is not None
+    carried = {name: value for name, value in one.optimiser().items() if name.startswith("carried/")}
+    assert {name.split("/")[1] for name in carried} == {"0", "1", "2", "3"}
+    for name, value in carried.items():
+        assert torch.allclose(value, other.optimiser()[name], atol=1e-5), name
+
+
 def test_a_fault_in_one_process_stops_all_of_them_with_its_name(two: tuple[Path, str]) -> None:
     assert two[1].count('5 updates in a row were not finite, last the output of "model.hidden"') == 2
 
@@ -81,6 +113,9 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     train(folder / "run", 5)
     train(folder / "run", 10)  # resumed
+    os.environ["SEQLOOM_CACHE"] = str(folder / "cache")
+    train_text(folder / "text", 5)
+    train_text(folder / "text", 12, resume=True)
     try:
         train(folder / "fault", 20, fault=True)
     except SeqloomError as problem:

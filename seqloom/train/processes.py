@@ -99,21 +99,27 @@ def share(value: Any, device: torch.device, source: int = 0) -> Any:
     return json.loads(bytes(content.tolist()))
 
 
+def own(states: State) -> State:
+    """Of states by the number of their micro-batch, those that this process computes: each world_size-th."""
+    return {number: state for number, state in states.items() if int(number) % world_size() == rank()}
+
+
 def gathered(states: State) -> State:
-    """The states of all processes, each under its number of a micro-batch: "0", "2" here, "1", "3" there."""
-    if world_size() == 1 or not states:
+    """The states of all processes, each of which gives its own."""
+    if world_size() == 1:
         return states
     found: State = {}
-    for turn in range(len(states)):
+    for number in sorted(states, key=int):
 
         def collect(value: Tensor) -> Tensor:
             everybody = [torch.empty_like(value) for _ in range(world_size())]
             distributed.all_gather(everybody, value.contiguous())
             return torch.stack(everybody)
 
-        ours = over_tensors(collect, states[str(turn * world_size() + rank())])
+        stacked = over_tensors(collect, states[number])
         for each in range(world_size()):
-            found[str(turn * world_size() + each)] = over_tensors(lambda value, each=each: value[each], ours)
+            place = str(int(number) - rank() + each)
+            found[place] = over_tensors(lambda value, each=each: value[each], stacked)
     return found
 
 

@@ -326,13 +326,8 @@ class Trainer:
             trainer, tensors = newest.trainer(), newest.optimiser()
             origin = newest.path / "optimiser.safetensors"
             stored = {key.removesuffix("/weight"): value for key, value in tensors.items() if key.endswith("/weight")}
-            self.carried = nest(
-                {
-                    key.removeprefix("carried/"): value.to(self.device)
-                    for key, value in tensors.items()
-                    if key.startswith("carried/")
-                }
-            )
+            carried = {key: value.to(self.device) for key, value in tensors.items() if key.startswith("carried/")}
+            self.carried = processes.own(nest(carried).get("carried", {}))
             states = {
                 key: value
                 for key, value in tensors.items()
