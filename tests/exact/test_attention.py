@@ -10,6 +10,7 @@ from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
 from seqloom.attention.multihead import MultiHead
+from seqloom.attention.projected import Projected
 from seqloom.types import Memory
 from tests.building import build
 
@@ -53,10 +54,25 @@ def additive_score(attention, query, key):
     return dot(attention.energy.weight[0], bent)
 
 
+def projected_score(attention, query, key):
+    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
+    return dot(asked, known) / math.sqrt(SIZE)
+
+
+def sigmoid_score(attention, query, key):
+    def sigmoid(value):
+        return 1 / (1 + math.exp(-value))
+
+    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
+    return dot(map(sigmoid, asked), map(sigmoid, known))
+
+
 SCORES = {
     "dot": (Dot, {}, lambda attention, query, key: dot(query, key)),
     "scaled dot": (Dot, {"scaled": True}, lambda attention, query, key: dot(query, key) / math.sqrt(SIZE)),
     "bilinear": (Bilinear, {}, lambda attention, query, key: dot(query, times(attention.key.weight, key))),
+    "projected": (Projected, {}, projected_score),
+    "through a sigmoid": (Projected, {"activation": "sigmoid", "scaled": False}, sigmoid_score),
     "additive": (Additive, {}, additive_score),
 }
 
@@ -195,3 +211,27 @@ def test_one_head_without_projections_is_the_scaled_dot_product(query, memory):
     heads.key_value.load_state_dict({"weight": identity.repeat(2, 1), "bias": nothing.repeat(2)})
     for ours, expected in zip(attend(heads, query, memory), attend(build(Dot, scaled=True), query, memory)):
         torch.testing.assert_close(ours, expected)
+
+
+def test_gradients_through_keys_and_queries_are_those_of_the_lecture_by_hand():
+    """Lecture 004's backward pass, with k[t] where it prints q[t]."""
+    attention = build(Projected, activation="sigmoid", scaled=False)
+    torch.manual_seed(5)
+    states = torch.randn(1, TIME, SIZE, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(1, 1, SIZE, dtype=torch.float64, requires_grad=True)
+    memory = attention.prepare(Memory(states, torch.tensor([TIME])))
+    context, _, weights = attention(query, memory, {}, weights=True)
+    upstream = torch.randn(SIZE, dtype=torch.float64)
+    context[0, 0].backward(upstream)
+
+    with torch.no_grad():
+        h, s, alpha = states[0], query[0, 0], weights[0, 0, 0]
+        k, q = torch.sigmoid(h @ attention.key.weight.T), torch.sigmoid(attention.query.weight @ s)
+        of_alpha = h @ upstream
+        of_score = alpha * (of_alpha - (alpha * of_alpha).sum())  # back through the softmax
+        of_k = torch.outer(of_score, q) * k * (1 - k)
+        of_q = (of_score @ k) * q * (1 - q)
+        torch.testing.assert_close(states.grad[0], torch.outer(alpha, upstream) + of_k @ attention.key.weight)
+        torch.testing.assert_close(query.grad[0, 0], of_q @ attention.query.weight)
+        torch.testing.assert_close(attention.key.weight.grad, of_k.T @ h)
+        torch.testing.assert_close(attention.query.weight.grad, torch.outer(of_q, s))

@@ -237,3 +237,16 @@ def test_the_order_of_earlier_words_matters_to_the_decoder(positions):
     scores = [decoder(memory, Padded(torch.tensor([each]), torch.tensor([4]))).scores[0, -1] for each in (one, other)]
     assert scores[0].shape == (VOCABULARY,)
     assert (scores[0] - scores[1]).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_decoder_alone_is_an_encoder_that_sees_no_later_word():
+    """GPT is a Transformer decoder without cross-attention: self-attention under a causal mask, and nothing else."""
+    alone = build(Decoder, memory_size=0)
+    words = source((5, 5, 5))
+    hidden = alone.positioned(alone.embedding(words.values))
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    for layer in alone.layers:
+        hidden = torchs(nn.TransformerEncoderLayer, layer, "pre")(hidden, src_mask=mask)
+    expected = alone.norm(hidden) @ alone.embedding.weight.T
+    torch.testing.assert_close(alone(Memory.empty(3), words).scores, expected)
