@@ -19,8 +19,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,9 @@ import torch
 from torch import Tensor, nn
 
 import seqloom
-from seqloom import weights
+from seqloom import files, weights
 from seqloom.errors import SeqloomError
+from seqloom.files import remove, replace_file, saving, sync, to_json, unfinished
 from seqloom.weights import Weights, average
 
 __all__ = ["FORMAT", "Checkpoint", "Run", "average", "load_weights", "save_weights"]
@@ -90,7 +90,7 @@ class Run:
             (partial / "checkpoints").mkdir(parents=True)
             config.write(recipe, partial / "config.toml")
             furnish(partial)
-            write(partial / "format.json", to_json({"format": FORMAT, "seqloom": seqloom.__version__}))
+            files.write(partial / "format.json", to_json({"format": FORMAT, "seqloom": seqloom.__version__}))
             sync(partial / "config.toml")
             sync(partial)
             os.rename(partial, path)  # over an empty folder too
@@ -167,9 +167,9 @@ class Run:
             try:
                 remove(partial)
                 partial.mkdir(parents=True)
-                write(partial / "model.safetensors", weights.to_bytes(model))
-                write(partial / "optimiser.safetensors", weights.to_bytes(optimiser))
-                write(partial / "trainer.json", to_json(dict(trainer)))
+                files.write(partial / "model.safetensors", weights.to_bytes(model))
+                files.write(partial / "optimiser.safetensors", weights.to_bytes(optimiser))
+                files.write(partial / "trainer.json", to_json(dict(trainer)))
                 sync(partial)
             except BaseException:
                 remove(partial)
@@ -192,7 +192,7 @@ class Run:
                 shutil.copytree(
                     self.path, partial, ignore=shutil.ignore_patterns("checkpoints", self.weights.name, ".*")
                 )
-                write(partial / self.weights.name, weights.to_bytes(tensors))
+                files.write(partial / self.weights.name, weights.to_bytes(tensors))
                 os.rename(partial, path)  # over an empty folder too
             except BaseException:
                 remove(partial)
@@ -271,13 +271,6 @@ class Run:
         ]
 
 
-# -- files that appear whole
-
-
-def to_json(value: Any) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
 def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
@@ -286,54 +279,3 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise SeqloomError(f"{path} must hold a JSON object; restore it from a copy of the run")
     return value
-
-
-def write(path: Path, content: bytes) -> None:
-    """The file with this content, on the disk when this returns."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def unfinished(path: Path) -> Path:
-    """What a file or folder is called until it is whole."""
-    path = path.absolute()  # "." has no name of its own
-    return path.with_name(f".{path.name}.partial")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    partial = unfinished(path)
-    try:
-        write(partial, content)
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Force a file or the names in a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-@contextmanager
-def saving(path: Path, survivor: Callable[[], str] | None = None) -> Iterator[None]:
-    """Say in one line that the disk refused, and what is still there."""
-    try:
-        yield
-    except OSError as problem:
-        rest = f"; {survivor()}, continue with --resume once there is room" if survivor else ""
-        raise SeqloomError(f"could not write {path}: {problem.strerror or problem}{rest}") from problem

@@ -223,9 +223,9 @@ def explain(
     trust: Trust = False,
 ) -> None:
     """Show why a run answers as it does: here in plain text, and on a page with --out."""
-    from seqloom.checkpoint import replace_file
     from seqloom.explain.page import page
     from seqloom.explain.terminal import render
+    from seqloom.files import replace_file
     from seqloom.predict import Predictor
 
     if out is not None and not out.parent.is_dir():
@@ -367,7 +367,7 @@ def data(
     if out is None:
         print(lines, end="")
         return None
-    from seqloom.checkpoint import replace_file
+    from seqloom.files import replace_file
 
     if not out.parent.is_dir():
         raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")

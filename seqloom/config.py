@@ -7,7 +7,6 @@ every default written out, so a run that keeps it does not change when a default
 from __future__ import annotations
 
 import copy
-import os
 import tomllib
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.data.symbols import PAD
 from seqloom.errors import SeqloomError, nearest
+from seqloom.files import replace_file, saving
 from seqloom.parts import (
     ABSENT,
     Parameter,
@@ -122,15 +122,8 @@ def write(recipe: Recipe, path: Path) -> None:
     """Write a recipe, whole or not at all."""
     import tomli_w
 
-    path = Path(path)
-    text = tomli_w.dumps(recipe)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise SeqloomError(f"{path}: cannot be written ({error.strerror})") from error
+    with saving(Path(path)):
+        replace_file(Path(path), tomli_w.dumps(recipe).encode())
 
 
 def override(recipe: Recipe, assignments: list[str]) -> Recipe:

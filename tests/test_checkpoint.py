@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom import checkpoint
+from seqloom import checkpoint, files
 from seqloom.checkpoint import Run, average, load_weights, save_weights
 from seqloom.errors import SeqloomError
 from seqloom.train.optimiser import NamedOptimiser
@@ -167,7 +167,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_nothing_else(
 ) -> None:
     run = new_run(tmp_path)
     save(run, 10)
-    write = checkpoint.write
+    write = files.write
 
     def half(path: Path, content: bytes) -> None:
         if path.name == file:
@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_nothing_else(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, content)
 
-    monkeypatch.setattr(checkpoint, "write", half)
+    monkeypatch.setattr(files, "write", half)
     with pytest.raises(SeqloomError, match=r"No space left.*the checkpoint of step 10 is untouched") as caught:
         save(run, 20)
     assert "\n" not in str(caught.value)
@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_the_published_weights(tmp_path: Path, monkeypatch: p
         path.write_bytes(content[:9])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoint, "write", full)
+    monkeypatch.setattr(files, "write", full)
     with pytest.raises(SeqloomError, match="No space left"):
         run.publish({"a": torch.zeros(3)})
     assert names(run.path) == before

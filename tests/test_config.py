@@ -559,7 +559,7 @@ class TestFiles:
             config.write({"seed": object()}, path)
         assert config.load(path) == {"seed": 1}
         assert [file.name for file in tmp_path.iterdir()] == ["config.toml"]
-        assert "cannot be written" in complaint(config.write, {}, tmp_path / "missing" / "config.toml")
+        assert "could not write" in complaint(config.write, {}, tmp_path / "missing" / "config.toml")
 
     def test_the_difference_is_the_dotted_keys(self) -> None:
         old = {"seed": 1, "train": {"tokens": 1, "steps": 2}, "encoder": {"type": "a"}}

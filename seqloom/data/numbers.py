@@ -7,7 +7,6 @@ number. In a file, spaces stand between vectors and commas between components: "
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from seqloom.contracts import Codec
 from seqloom.errors import SeqloomError
+from seqloom.files import replace_file, saving, to_json
 
 
 class Numbers(Codec):
@@ -68,13 +68,8 @@ class Numbers(Codec):
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(json.dumps({"features": self.features}) + "\n", encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise SeqloomError(f"{path} cannot be written: {error.strerror}; check the folder") from None
+        with saving(path):
+            replace_file(path, to_json({"features": self.features}))
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)

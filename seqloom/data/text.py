@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from torch import Tensor
 from seqloom.contracts import Codec
 from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
 from seqloom.errors import SeqloomError, nearest
+from seqloom.files import replace_file, saving
 
 Units = Literal["char", "word", "bpe", "unigram", "byte"]
 UNKNOWN = "⁇"
@@ -126,13 +126,8 @@ class Text(Codec):
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_bytes(self._content())
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise SeqloomError(f"{path} cannot be written: {error.strerror}; check the folder") from None
+        with saving(path):
+            replace_file(path, self._content())
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)

@@ -7,8 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from seqloom.checkpoint import replace_file, saving
 from seqloom.errors import SeqloomError
+from seqloom.files import replace_file, saving
 
 # Okabe & Ito 2008: told apart by those who confuse red and green. Their yellow is left out, too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -8,18 +8,22 @@ from torch.nn.functional import linear
 
 from seqloom.types import Memory, State
 
-Kind = Literal["dense", "copy", "zero"]
+Kind = Literal["dense", "copy", "hidden", "zero"]
 
 
 class Bridge(nn.Module):
-    """dense: a layer makes all states of the summary; copy: s_0 = h_T, layer by layer; zero: nothing is handed over."""
+    """How a decoder starts.
+
+    dense: a layer makes all states of the summary; copy: all states as they are, layer by layer; hidden: of these what
+    the encoder puts out alone, s_0 = h_T, so that an LSTM begins with empty cells; zero: nothing is handed over.
+    """
 
     def __init__(self, kind: Kind, *, memory_size: int, size: int, entries: int):
         super().__init__()
         self.kind = kind if memory_size else "zero"
         self.size = size
-        if self.kind == "copy" and memory_size != size:
-            raise ValueError(f'bridge = "copy" needs size = {memory_size}, the size of the encoder')
+        if self.kind in ("copy", "hidden") and memory_size != size:
+            raise ValueError(f'bridge = "{kind}" needs size = {memory_size}, the size of the encoder')
         if self.kind == "dense":
             dense = nn.Linear(memory_size, entries * size)
             self.weight, self.bias = dense.weight, dense.bias
@@ -28,11 +32,13 @@ class Bridge(nn.Module):
         """The states of a decoder's layers; `own` are those it would start with alone."""
         if self.kind == "zero":
             return own
-        if self.kind == "copy":
+        if self.kind in ("copy", "hidden"):
             given: State = memory.final.get("layers", {})
             if {name: state.keys() for name, state in given.items()} != {name: one.keys() for name, one in own.items()}:
-                raise ValueError('bridge = "copy" needs an encoder with the same cells and layers')
-            return given
+                raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers')
+            if self.kind == "copy":
+                return given
+            return {layer: {**state, "hidden": given[layer]["hidden"]} for layer, state in own.items()}
         values: Tensor = torch.tanh(linear(memory.final["summary"], self.weight, self.bias))  # (B, entries * size)
         parts = iter(values.split(self.size, dim=-1))
         return {layer: {name: next(parts) for name in state} for layer, state in own.items()}

@@ -19,7 +19,7 @@ def list_results() -> None:
 
 def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any]:
     """Train if need be, measure, write."""
-    from seqloom.checkpoint import replace_file, to_json
+    from seqloom.files import replace_file, to_json
 
     if name not in STUDIES:
         raise SeqloomError(f'no result is called "{name}"{nearest(name, STUDIES)}')

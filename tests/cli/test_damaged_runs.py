@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import seqloom
-from seqloom import checkpoint
+from seqloom import checkpoint, files
 from seqloom.checkpoint import Run
 from seqloom.errors import SeqloomError
 from tests.cli.conftest import Command, toml, tsv, written
@@ -174,7 +174,7 @@ class TestFullDisk:
     def test_the_checkpoint_before_survives_and_training_goes_on_from_it(
         self, command: Command, recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        genuine = checkpoint.write
+        genuine = files.write
 
         def full(path: Path, content: bytes) -> None:
             if "step-00000020" in str(path):
@@ -182,9 +182,9 @@ class TestFullDisk:
                 raise OSError(errno.ENOSPC, "No space left on device")
             genuine(path, content)
 
-        monkeypatch.setattr(checkpoint, "write", full)
+        monkeypatch.setattr(files, "write", full)
         outcome = command("train", toml(recipe), "--data", tsv(), "--out", "out")
-        monkeypatch.setattr(checkpoint, "write", genuine)
+        monkeypatch.setattr(files, "write", genuine)
         last = outcome.err.splitlines()[-1]
         says(last, "seqloom: could not write", "No space left on device", "step 10 is untouched", "--resume")
         assert outcome.code == 2
@@ -200,8 +200,8 @@ class TestFullDisk:
         def full(path: Path, content: bytes) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(checkpoint, "write", full)
+        monkeypatch.setattr(files, "write", full)
         outcome = command("train", toml(recipe), "--data", tsv(), "--out", "out")
-        says(outcome.err.splitlines()[-1], "could not write out", "No space left on device")
+        says(outcome.err.splitlines()[-1], "could not write", "/out/", "No space left on device")
         assert outcome.code == 2
         assert not Path("out").exists()

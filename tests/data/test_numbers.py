@@ -104,7 +104,7 @@ def test_saving_and_loading_keep_the_width(tmp_path):
     for content in ("[]", "{", '{"features": "2"}', '{"features": 0}', '{"features": true}', "{}"):
         (tmp_path / "source.numbers.json").write_text(content)
         assert "is no width of numbers" in complaint(Numbers().load, tmp_path, "source")
-    assert "cannot be written" in complaint(Numbers().fit(["1"]).save, tmp_path / "missing", "source")
+    assert "could not write" in complaint(Numbers().fit(["1"]).save, tmp_path / "missing", "source")
 
 
 def test_a_corpus_keeps_vectors(tmp_path):

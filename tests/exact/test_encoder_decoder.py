@@ -307,3 +307,12 @@ def test_a_bottom_that_reads_both_ways_carries_layers_that_read_one():
     top, _ = encoder.forwards[2].run(Padded(middle, batch.lengths), encoder.forwards[2].start(3))
     torch.testing.assert_close(encoder(batch).states[batch.mask], (top + middle)[batch.mask])
     assert encoder.output_size == SIZE
+
+
+@torch.no_grad()
+def test_handing_over_what_the_encoder_puts_out_leaves_the_cells_empty():
+    encoder, decoder = build(Encoder), build(Decoder, bridge="hidden")
+    memory = encoder(source((5, 3, 1)))
+    for layer, state in decoder.start(memory)["layers"].items():
+        torch.testing.assert_close(state["hidden"], memory.final["layers"][layer]["hidden"])
+        assert not state["cell"].any()
