@@ -182,7 +182,8 @@ STUDIES: dict[str, Study] = {
         measure=counted,
     ),
     "addition": Study(
-        "Sums of two numbers of up to three digits, an LSTM without attention",
+        "Sums of two numbers of up to three digits, an LSTM without attention that is given h_T; the last is plain but "
+        "given the cells too, and a forget bias of 1",
         "addition",
         made("addition", 50_000, 1_000),
         (
@@ -197,6 +198,9 @@ STUDIES: dict[str, Study] = {
             "plain": Variant(),
             "reversed": Variant((REVERSED,)),
             "reversed and fed": Variant((REVERSED, "decoder.feed_context=true", "decoder.deep_output=true")),
+            "plain with cells": Variant(
+                ("decoder.bridge=copy", "encoder.cell.forget_bias=1.0", "decoder.cell.forget_bias=1.0")
+            ),
         },
     ),
     "dates-attention": Study(
