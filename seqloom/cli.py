@@ -49,7 +49,7 @@ BeamSize = Annotated[int | None, typer.Option("--beam-size", help="Hypotheses ke
 NBest = Annotated[int | None, typer.Option("--n-best", help="Outputs a source.")]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def version(
     show: Annotated[bool, typer.Option("--version", help="Say which version this is.", is_eager=True)] = False,
 ) -> None:
@@ -185,7 +185,7 @@ def score(
 
 @app.command()
 def generate(
-    run: Run,
+    runs: Runs,
     prefix: Annotated[str | None, typer.Option(help="Text to go on from.")] = None,
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     temperature: Annotated[float | None, typer.Option(help="Below 1 safer, above 1 wilder.")] = None,
@@ -196,15 +196,18 @@ def generate(
     argmax_every: Annotated[
         int | None, typer.Option("--argmax-every", min=0, help="Each n-th symbol is the likeliest.")
     ] = None,
-    maximum_length: Annotated[int | None, typer.Option("--maximum-length", min=1, help="Symbols at most.")] = None,
+    maximum_length: Annotated[
+        int | None, typer.Option("--maximum-length", min=1, help="Symbols at most, the prefix counted.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="For the same texts again.")] = None,
+    geometric: Geometric = False,
     device: Device = "auto",
     trust: Trust = False,
 ) -> None:
     """Texts from a language model."""
     from seqloom.predict import Predictor
 
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "argmax_every": argmax_every}
     options |= {"maximum_length": maximum_length, "seed": seed}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -228,10 +231,8 @@ def explain(
     from seqloom.files import replace_file
     from seqloom.predict import Predictor
 
-    if out is not None and not out.parent.is_dir():
-        raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
-    if out is not None and out.is_dir():
-        raise SeqloomError(f"{out} is a folder; expected the name of a page, such as {out / 'page.html'}")
+    if out is not None:
+        check_file(out, "page.html")
     model = Predictor.load(run, device, trust)
     found = model.explain(text, n_best=n_best or 5, **search_settings(None, beam_size))
     if out is not None:
@@ -369,8 +370,7 @@ def data(
         return None
     from seqloom.files import replace_file
 
-    if not out.parent.is_dir():
-        raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    check_file(out, "pairs.tsv")
     replace_file(out, lines.encode())
     note(f"{count:,} examples are in {out}.")
     return None
@@ -399,6 +399,14 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def check_file(out: Path, such_as: str) -> None:
+    """Refuse what cannot be written, before anything is computed for it."""
+    if not out.parent.is_dir():
+        raise SeqloomError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    if out.is_dir():
+        raise SeqloomError(f"{out} is a folder; expected the name of a file, such as {out / such_as}")
+
+
 def import_from_here() -> bool:
     """Parts of one's own are looked for in the working folder, where an installed command does not look by itself."""
     if os.getcwd() not in sys.path:
@@ -422,11 +430,10 @@ def search_settings(assignments: list[str] | None, beam_size: int | None = None)
 
 
 def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[Any]:
-    from seqloom.data.readers import Tally, read
+    from seqloom.data.readers import Tally
 
     tally = Tally()
-    columns = 1 if model.task.source is None else 2
-    found = list(read(paths(data) or ["-"], columns, skip_bad=skip_bad, tally=tally, running=model.task.running))
+    found = list(model.examples(paths(data) or ["-"], skip_bad=skip_bad, tally=tally))
     if tally.skipped:
         note(tally.sentence("bad"))
     return found

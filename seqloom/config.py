@@ -325,7 +325,19 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     }
     source = None if task.source is None else stand_ins[made_of(task.source)]
     with torch.device("meta"):
-        build_model(recipe, source, stand_ins[made_of(task.target)], trust)
+        model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
+    refuse_windows(task, model.decoder, recipe["train"]["tokens"])
+
+
+def refuse_windows(task: Task, decoder: Any, tokens: int) -> None:
+    """Say which window of a running text the decoder or the budget does not allow."""
+    if task.carry and decoder.grows:
+        raise SeqloomError("task.carry = true: this decoder keeps all it has read; set task.carry = false")
+    if task.window > tokens:
+        raise SeqloomError(f"task.window = {task.window}: train.tokens = {tokens} holds no window; raise it, or cut it")
+    longest = getattr(decoder, "longest", None)
+    if longest is not None and task.window > longest:
+        raise SeqloomError(f"task.window = {task.window}: raise decoder.longest = {longest}, the positions it learns")
 
 
 def made_of(codec: Codec) -> str:

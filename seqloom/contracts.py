@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Hypothesis, Loss, Memory, Output, Padded, State, hold, select
+from seqloom.types import Batch, Hypothesis, Loss, Memory, Output, Padded, State, over_tensors, select
 
 
 class Cell(nn.Module, ABC):
@@ -43,17 +43,18 @@ class Cell(nn.Module, ABC):
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         """All steps.  (rows, T, I) -> (rows, T, size), and the state at each row's own end.
 
-        Outputs beyond it mean nothing: rows run on to the longest, which is cheaper than to hold them at every step.
+        Outputs beyond it mean nothing: rows run on to the longest, which is cheaper than to hold some at every step.
         Cells with a fused kernel override this; the result is the same.
         """
-        outputs, end = [], state
-        ends = set(inputs.lengths.tolist())
-        for time, projected in enumerate(self.project(inputs.values).unbind(1), start=1):
+        outputs, states = [], [state]
+        for projected in self.project(inputs.values).unbind(1):
             output, state = self(projected, state)
             outputs.append(output)
-            if time in ends:
-                end = hold(inputs.lengths != time, state, end)
-        return torch.stack(outputs, dim=1), end
+            states.append(state)
+        if int(inputs.lengths.min()) < len(outputs):
+            rows = torch.arange(len(inputs.lengths), device=inputs.lengths.device)
+            state = over_tensors(lambda *values: torch.stack(values)[inputs.lengths, rows], *states)
+        return torch.stack(outputs, dim=1), state
 
 
 class Attention(nn.Module, ABC):
@@ -95,6 +96,7 @@ class Decoder(nn.Module, ABC):
     bos: int
     eos: int | None  # None: only the limit ends an output
     silent: ClassVar[tuple[int, ...]] = ()  # symbols that are not part of the output
+    grows: ClassVar[bool] = False  # its state grows with every symbol: nothing to hand on for ever
     length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
     length_offset: int = 10
 
@@ -236,6 +238,8 @@ class Task(ABC):
     joint: bool = False  # one codec for both sides
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one text
+    carry: bool = False  # a batch starts from the state that another left
+    window: int = 0  # symbols of a running text that are read at once
     bos: ClassVar[int]  # what a decoder is given before the first symbol
     eos: ClassVar[int | None]  # what ends an output; None: only its length does
 

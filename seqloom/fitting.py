@@ -15,7 +15,7 @@ from torch import nn
 from seqloom import config
 from seqloom.checkpoint import Run, load_weights
 from seqloom.choosing import choose
-from seqloom.contracts import Task
+from seqloom.contracts import Head, Task
 from seqloom.data import dataset
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
@@ -81,6 +81,8 @@ def fit(
     torch.manual_seed(full["seed"])
     model = config.build_model(full, task.source, task.target, trust)
     rehearse(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
+    if isinstance(model.decoder, Head):  # which may take targets of one length only
+        rehearse(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
     if not resume and "init" in full:
         load_weights(model, initial(full, trust).weights)
     for line in prepared.report.lines():
@@ -136,7 +138,9 @@ def chosen_recipe(
         choice = choose(survey(dataset.examples(data, columns=2, **options)))
     except SeqloomError as error:
         if "not 1 column" in str(error):
-            raise SeqloomError(f"{error}. For a language model of plain text name a recipe, such as char-lm") from None
+            raise SeqloomError(
+                f"{error}. For a language model name a recipe: text-lstm for a running text, char-lm for single lines"
+            ) from None
         raise
     for reason in choice.reasons:
         display.say(reason)
@@ -227,6 +231,11 @@ def initial(full: Recipe, trust: bool) -> Run:
     run = Run.open(full["init"])
     theirs = config.complete(run.recipe(), str(run.path / "config.toml"), trust)["task"]
     keys = config.difference(theirs, full["task"])
+    if theirs["type"] != full["task"]["type"]:
+        kinds = f'"{theirs["type"]}", not "{full["task"]["type"]}"'
+        raise SeqloomError(
+            f"init = {run.path}: its task.type is {kinds}; take a run of the same task, or give no recipe"
+        )
     if different := [key for key in keys if key.startswith(("source", "target", "joint"))]:
         raise SeqloomError(
             f"init = {run.path}: its recipe has another {', '.join(f'task.{key}' for key in different[:4])}, and its "

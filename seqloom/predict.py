@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,12 @@ class Predictor:
 
     def search(self, **settings: Any) -> Search:
         """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
-        ours = self.recipe["search"]
-        table = settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
-        search: Search = config.build("search", table, "search", self.trust)
+        search: Search = config.build("search", self.search_table(**settings), "search", self.trust)
         return search
+
+    def search_table(self, **settings: Any) -> dict[str, Any]:
+        ours = self.recipe["search"]
+        return settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
 
     # -- predicting
 
@@ -188,29 +190,45 @@ class Predictor:
         """Outputs of a language model: from nothing, or going on from a prefix."""
         if self.task.source is not None:
             raise SeqloomError("this run reads a source: use `predict`")
-        constraints = self.constraints((), ())
+        constraints, beginning = self.constraints((), ()), self.prefix(prefix, count)
 
-        def write(beginning: Padded | None, **limit: Any) -> list[list[Hypothesis]]:
-            chosen = search or self.search(**{"type": "sample", **settings, **limit})
-            return chosen(self.model.decoder, self.model.encode(None, count), beginning, constraints)
+        def write(search: Search, beginning: Padded | None) -> list[Hypothesis]:
+            found = search(self.model.decoder, self.model.encode(None, count), beginning, constraints)
+            return [one[0] for one in found]
 
         if isinstance(self.task, Text) and not self.task.carry and search is None:
-            return self.generate_in_windows(self.task, write, self.prefix(prefix, count), count, settings)
-        return [self.prediction(one[0], None).text for one in write(self.prefix(prefix, count))]
+            return self.generate_in_windows(self.task, write, beginning, count, settings)
+        search = search or self.search(**{"type": "sample", **settings})
+        return [self.prediction(one, None).text for one in write(search, beginning)]
 
     def generate_in_windows(
-        self, task: Text, write: Any, prefix: Padded | None, count: int, settings: dict[str, Any]
+        self,
+        task: Text,
+        write: Callable[[Search, Padded | None], list[Hypothesis]],
+        prefix: Padded | None,
+        count: int,
+        settings: dict[str, Any],
     ) -> list[Any]:
         """A running text longer than the window the model has learned to see."""
         from seqloom.running import written_on
 
+        table = self.search_table(**{"type": "sample", **settings})
+        length = table.get("maximum_length") or self.model.decoder.length_offset
+        seed = table.get("seed")
+        calls = 0
+
         def write_on(beginning: Tensor, length: int) -> Tensor:
+            nonlocal calls
+            limits = {"maximum_length": length, "minimum_length": 0}
+            if seed is not None:  # other numbers for each part of the text
+                limits["seed"] = seed + calls
+            calls += 1
             rows, given = beginning.shape
             padded = Padded(beginning, torch.full((rows,), given, device=self.device)) if given else None
-            return torch.tensor([one[0].tokens for one in write(padded, maximum_length=length)], device=self.device)
+            written = write(config.build("search", {**table, **limits}, "search", self.trust), padded)
+            return torch.tensor([one.tokens for one in written], device=self.device)
 
         nothing = torch.zeros(count, 0, dtype=torch.long, device=self.device)
-        length = settings.get("maximum_length", self.model.decoder.length_offset)
         text = written_on(write_on, nothing if prefix is None else prefix.values, length, task.window)
         return [task.decode(row) for row in text.cpu()]
 
@@ -309,10 +327,16 @@ class Predictor:
                 scores[row] = total
         return scores
 
+    def examples(self, paths: Sequence[str], **options: Any) -> Iterator[Example]:
+        """What files hold, read as the run's training data was; options are those of `readers.read`."""
+        columns = 1 if self.task.source is None else 2
+        longest = self.recipe["data"]["max_characters"]
+        return read(paths, columns, running=self.task.running, max_characters=longest, **options)
+
     def evaluate(self, examples: Iterable[Any] | str | Path, **settings: Any) -> dict[str, float]:
         """The task's metrics on a file, examples or pairs; a language model's perplexity."""
         if isinstance(examples, (str, Path)):
-            examples = read([examples], 1 if self.task.source is None else 2, running=self.task.running)
+            examples = self.examples([str(examples)])
         found = [
             each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
         ]

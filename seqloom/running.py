@@ -18,6 +18,8 @@ ROWS = 32  # windows read at once by one that does not
 
 def line_scores(model: Model, task: Text, lines: Sequence[str]) -> list[float]:
     """The log-probability of each line, its break included, after all lines before it."""
+    if not lines:
+        return []
     encoded = [torch.cat([task.target.encode(line), torch.tensor([EOS])]) for line in lines]
     scores = log_probs(model, task, torch.cat(encoded)).cpu().double()
     return [part.sum().item() for part in scores.split([len(line) for line in encoded])]

@@ -86,6 +86,8 @@ def test_two_processes_read_a_running_text_as_one_does(
     )
     assert len(losses) == 12
     assert losses == pytest.approx(their_losses, rel=1e-5)
+    last, their_last = ([line for line in metrics(run) if line["kind"] == "valid"][-1] for run in (ours, theirs))
+    assert last["loss"] == pytest.approx(their_last["loss"], rel=1e-5)
     one, other = ours.newest(), theirs.newest()
     assert one is not None
     assert other is not None

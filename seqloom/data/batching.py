@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqloom.errors import SeqloomError
+
 POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted together: more is less padding, less chance
 
 
@@ -68,6 +70,10 @@ def columns_of_text(total: int, window: int, columns: int, groups: int = 1, shif
     Batches alternate between groups of columns, so that each of several processes keeps its own. What is left
     over, less than one symbol a column, is not read.
     """
+    if total - shift < groups:
+        raise SeqloomError(
+            f"the text has {total:,} symbols, too few for {groups} micro-batches: lower train.accumulate"
+        )
     columns = max(min(columns, (total - shift) // (groups * window)), 1)
     height = (total - shift) // (columns * groups)
     tops = shift + height * np.arange(groups * columns).reshape(groups, columns)

@@ -45,6 +45,7 @@ class Report:
     held_out: bool  # the validation data was taken from the training data
     length_ratio: float  # the largest of target tokens / source tokens in training; 0 for language models
     longest_target: int  # tokens
+    running: bool = False  # the examples are the lines of one text
 
     @property
     def read(self) -> int:
@@ -58,7 +59,7 @@ class Report:
         """Short plain sentences."""
         origin = "held out of them" if self.held_out else "given"
         lines = [
-            f"Read {self.read:,} examples.",
+            f"Read {self.read:,} {'lines' if self.running else 'examples'}.",
             f"{self.train:,} to train on; {self.valid:,} to validate with, {origin}.",
         ]
         for title, tally in (("training", self.tally), ("validation", self.valid_tally)):
@@ -70,7 +71,8 @@ class Report:
             lines.append(f"Sources with several targets: {self.ambiguous:,}.")
         if self.leaks:
             lines.append(f"Validation sources that are in the training data too: {self.leaks:,}. Scores will flatter.")
-        lines.append(f"The longest target has {self.longest_target:,} tokens.")
+        if not self.running:
+            lines.append(f"The longest target has {self.longest_target:,} tokens.")
         if self.length_ratio:
             lines.append(f"A target has up to {self.length_ratio:.2g} tokens for each of its source.")
         return lines
@@ -116,7 +118,7 @@ def prepare(
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
         found = _scan(examples(train_data, columns, tally=tally, **options), seed)
         if valid_data is None:
-            held = _last_tenth(len(found.sources)) if running else _held_out(found.sources, max_valid)  # (N,)
+            held = _last_tenth(found.sizes) if running else _held_out(found.sources, max_valid)  # (N,)
             given, leaks = None, 0
             valid_examples = list(_chosen(examples(train_data, columns, **options), held))
         else:
@@ -151,6 +153,7 @@ def prepare(
         held_out=valid_data is None,
         length_ratio=ratio,
         longest_target=int(lengths[:, 1].max()),
+        running=running,
     )
     return Dataset(train_corpus, valid_corpus, valid_examples, report)
 
@@ -234,6 +237,7 @@ class _Found:
 
     sources: np.ndarray  # (N,) uint64
     pairs: np.ndarray  # (N,) uint64
+    sizes: np.ndarray  # (N,): bytes of the targets, and one more for the line break
     content: str
 
     @property
@@ -248,16 +252,18 @@ class _Found:
 
 
 def _scan(examples: Iterable[Example], seed: int) -> _Found:
-    sources, pairs = array("Q"), array("Q")
+    sources, pairs, sizes = array("Q"), array("Q"), array("Q")
     content = hashlib.sha256()
     for example in examples:
         target = _bytes(example.target)
         first = target if example.source is None else _bytes(example.source)
+        sizes.append(len(target) + 1)
         sources.append(_hash(first, seed))
         pair = b"%d:%b%b" % (len(first), first, target)  # the length keeps (ab, c) and (a, bc) apart
         pairs.append(_hash(pair, seed))
         content.update(b"%d:%b" % (len(pair), pair))
-    return _Found(np.array(sources, dtype=np.uint64), np.array(pairs, dtype=np.uint64), content.hexdigest())
+    hashes = [np.array(each, dtype=np.uint64) for each in (sources, pairs)]
+    return _Found(hashes[0], hashes[1], np.array(sizes, dtype=np.int64), content.hexdigest())
 
 
 def _hash(value: bytes, seed: int) -> int:
@@ -293,11 +299,13 @@ def _held_out(sources: np.ndarray, max_valid: int) -> np.ndarray:
     return np.isin(sources, distinct[taken])
 
 
-def _last_tenth(lines: int) -> np.ndarray:
-    """True for the end of a running text."""
-    if lines < 2:
+def _last_tenth(sizes: np.ndarray) -> np.ndarray:
+    """True for the lines at the end of a running text that hold about a tenth of it, whatever their number."""
+    if len(sizes) < 2:
         raise SeqloomError("the text has only one line, so that none can be held out; give validation data, or lines")
-    return np.arange(lines) >= lines - max(lines // 10, 1)
+    ends = np.cumsum(sizes)
+    cut = int(np.clip(np.searchsorted(ends, 0.9 * ends[-1], side="right"), 1, len(sizes) - 1))
+    return np.arange(len(sizes)) >= cut
 
 
 # Encoded corpora

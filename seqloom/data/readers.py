@@ -215,7 +215,7 @@ def _check_empty(side: str, value: Any) -> None:
 
 
 def _too_long(text: str, max_characters: int) -> _LineError:
-    return _LineError("too long", f"expected at most {max_characters:,} characters", text)
+    return _LineError("too long", f"expected at most {max_characters:,} characters (data.max_characters)", text)
 
 
 def _shortened(content: object, width: int = 60) -> str:

@@ -41,6 +41,8 @@ class GNMT(Decoder):
         length_offset: int = 10,
     ):
         super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers = {layers} must be 1 or more")
         if not memory_size:
             raise ValueError("this decoder attends to a source: it needs an encoder")
         if tied and size != embedding_size:

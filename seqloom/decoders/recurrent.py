@@ -9,7 +9,7 @@ context joins the state by
     combine="add"      W_out s + W_att c as logits       lecture 004
     combine="rnn"      one more recurrent step on c      lecture 002
     combine="state"    c is the new state                lecture 004
-and with `input_feeding` enters the next step too.
+and with `input_feeding` enters the next step too. Order and combination mean nothing without attention.
 """
 
 from collections.abc import Callable

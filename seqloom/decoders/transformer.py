@@ -19,6 +19,8 @@ from seqloom.types import Memory, Output, Padded, State
 class Transformer(Decoder):
     """State: {"layers": caches, "seen": (rows, t) which cached positions are real, "clock": (rows,) how many}."""
 
+    grows = True
+
     def __init__(
         self,
         *,
@@ -41,6 +43,7 @@ class Transformer(Decoder):
         super().__init__()
         self.bos, self.eos = bos, eos
         self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.longest = longest if positions == "learned" else None
         self.embedding = embedding(vocabulary, size)
         self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(

@@ -37,6 +37,8 @@ class Recurrent(Encoder):
         dropout: float = 0.0,
     ):
         super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers = {layers} must be 1 or more")
         both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # how many layers read both ways
         self.reverse, self.residual = reverse, residual
         self.embedding = reading(vocabulary, features, embedding_size)

@@ -18,6 +18,7 @@ from seqloom.types import Hypothesis, Memory, Padded
 if TYPE_CHECKING:
     from seqloom.predict import Predictor
 
+OF_A_TEXT = 40  # symbols of a running text that are explained
 RUNNERS_UP = 5
 DETAILED = 2  # hypotheses shown layer by layer and head by head: more would make pages of many megabytes
 
@@ -65,18 +66,24 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     model, task = predictor.model, predictor.task
     if (source is None) != (task.source is None):
         raise SeqloomError("explain: a language model takes no source, any other model takes one")
+    if task.running:  # it has no end: a line's worth is enough to look at
+        settings.setdefault("maximum_length", min(task.window, OF_A_TEXT))
     width = settings.pop("beam_size", predictor.recipe["search"].get("beam_size", 5))
     search = predictor.search(**{"type": "beam", **settings, "beam_size": max(width, n_best), "n_best": n_best})
     assert isinstance(search, BeamSearch)
     tokens = None if task.source is None else task.source.encode(source)
     padded = None if tokens is None else Padded.stack([tokens]).to(predictor.device)
     memory = model.encode(padded, 1, attention=True)
-    beam = search.advance(model.decoder, memory, search.start(model.decoder, memory))
+    beam = search.advance(
+        model.decoder, memory, search.start(model.decoder, memory, None, predictor.constraints((), ()))
+    )
     found = search.finish(model.decoder, memory, beam)[0]
     if not found:
         raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
 
     def piece(token: int) -> str:
+        if task.running and token == task.bos:
+            return "⏎"
         return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, torch.tensor([token]))[0]
 
     hypotheses = []
@@ -91,7 +98,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
             runners_up.append([(piece(token), value) for token, value in likeliest.items()])
         hypotheses.append(
             ExplainedHypothesis(
-                text=str(task.target.decode(torch.tensor(one.tokens, dtype=torch.long), source)),
+                text=str(task.decode(torch.tensor(one.tokens, dtype=torch.long), source)),
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],

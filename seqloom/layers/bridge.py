@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from seqloom.types import Memory, State
+from seqloom.types import Memory, State, flatten
 
 Kind = Literal["dense", "copy", "hidden", "zero"]
 
@@ -34,7 +34,7 @@ class Bridge(nn.Module):
             return own
         if self.kind in ("copy", "hidden"):
             given: State = memory.final.get("layers", {})
-            if {name: state.keys() for name, state in given.items()} != {name: one.keys() for name, one in own.items()}:
+            if widths(given) != widths(own):
                 raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers')
             if self.kind == "copy":
                 return given
@@ -42,3 +42,8 @@ class Bridge(nn.Module):
         values: Tensor = torch.tanh(linear(memory.final["summary"], self.weight, self.bias))  # (B, entries * size)
         parts = iter(values.split(self.size, dim=-1))
         return {layer: {name: next(parts) for name in state} for layer, state in own.items()}
+
+
+def widths(layers: State) -> dict[str, int]:
+    """What a state is made of: its entries, and how wide they are."""
+    return {name: value.shape[-1] for name, value in flatten(layers).items()}

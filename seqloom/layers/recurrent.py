@@ -26,6 +26,8 @@ class RecurrentStack(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers = {layers} must be 1 or more")
         widths = [input_size] + [size] * (layers - 1)
         self.cells = cast(Sequence[Cell], nn.ModuleList(cell(input_size=width, size=size) for width in widths))
         self.residual = residual

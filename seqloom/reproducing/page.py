@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from seqloom.files import replace_file
+
 Record = dict[str, Any]
 
 
 def write_page(out: Path) -> None:
     """The page of all results in a folder."""
-    found = [json.loads(path.read_text()) for path in sorted((out / "results").glob("*.json"))]
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((out / "results").glob("*.json"))]
     records = [each for each in found if "rows" in each]
     single = [each for each in records if len(each["rows"]) == 1]
     lines = [
@@ -33,7 +35,7 @@ def write_page(out: Path) -> None:
         lines += [f"- {name}: `{signature}`" for name, signature in signatures.items()]
     page = out / "docs" / "results.md"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    replace_file(page, "\n".join(lines).encode() + b"\n")
 
 
 def table_row(record: Record) -> str:
@@ -61,9 +63,9 @@ def section(record: Record, out: Path) -> list[str]:
 
 def gate_lines(record: Record) -> list[str]:
     return [
-        f"{text} {gate['gate']}: {'met' if gate['met'] else '**not met**'}"
+        f"{gate['text']} {gate['gate']}: {'met' if gate['met'] else '**not met**'}"
         + (f" ({gate['value']:.4g})" if len(record["rows"]) > 1 else "")
-        for text, gate in record["gates"].items()
+        for gate in record["gates"]
     ]
 
 

@@ -44,5 +44,6 @@ def draw(out: Path, name: str, runs: list[Path]) -> None:
 
     folder = out / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
+    comparison = compare(runs)
     for suffix in ("png", "svg"):
-        compare(runs).save(folder / f"{name}.{suffix}")
+        comparison.save(folder / f"{name}.{suffix}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.errors import SeqloomError
+from seqloom.files import replace_file
 from seqloom.reproducing.study import Data
 
 
@@ -27,7 +28,7 @@ def written(folder: Path, name: str, text: str) -> list[str]:
     """A file made for a study."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text(text, encoding="utf-8")
+    replace_file(path, text.encode())
     return [str(path)]
 
 

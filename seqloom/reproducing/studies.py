@@ -99,7 +99,6 @@ STUDIES: dict[str, Study] = {
             "none": Variant(
                 (
                     "decoder.attention=none",
-                    "decoder.combine=none",
                     "decoder.embedding_size=384",
                     "decoder.size=384",
                     "encoder.size=320",

@@ -39,7 +39,7 @@ class Gate:
     def record(self, measured: Measured) -> dict[str, Any]:
         value = self.value(measured)
         met = value >= self.bound if self.sign == ">=" else value <= self.bound
-        return {"gate": f"{self.sign} {self.bound:g}", "value": round(value, 4), "met": met}
+        return {"text": self.text, "gate": f"{self.sign} {self.bound:g}", "value": round(value, 4), "met": met}
 
 
 def at_least(bound: float, metric: str, variant: str = "") -> Gate:
@@ -89,7 +89,7 @@ class Study:
             "about": self.about,
             "command": " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)]),
             "rows": rows,
-            "gates": {gate.text: gate.record(measured) for gate in self.gates},
+            "gates": [gate.record(measured) for gate in self.gates],
             "published": self.published,
             "signature": bleu_signature() if any("bleu" in row["measured"] for row in rows) else "",
             "threads": torch.get_num_threads(),
@@ -142,9 +142,7 @@ def on_the_test_set(model: Predictor, data: Data, **search: Any) -> Measures:
 
 
 def test_examples(model: Predictor, data: Data) -> list[Any]:
-    from seqloom.data.readers import read
-
-    return list(read(data.test, 1 if model.task.source is None else 2, running=model.task.running))
+    return list(model.examples(data.test))
 
 
 def bleu_signature() -> str:

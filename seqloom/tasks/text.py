@@ -15,12 +15,16 @@ from torch import Tensor
 from seqloom.contracts import Codec, Task
 from seqloom.data import batching
 from seqloom.data.symbols import EOS
+from seqloom.errors import SeqloomError
 from seqloom.types import Batch, Padded
 
 if TYPE_CHECKING:
     import numpy as np
 
     from seqloom.data.corpus import Corpus
+
+PRIME = 7919  # shares no factor with a window, so that each of its places comes up
+VALIDATED = 16  # columns of a validation: few, since each begins without a past
 
 
 class Text(Task):
@@ -30,21 +34,23 @@ class Text(Task):
     bos, eos = EOS, None
 
     def __init__(self, *, target: Codec, window: int = 64, carry: bool = True):
-        if window < 1:
-            raise ValueError(f"window = {window} must be 1 or more")
+        if window < 2:
+            raise ValueError(f"window = {window} must be 2 or more")
         self.target, self.window, self.carry = target, window, carry
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
         if not self.carry:
             return batching.windows_of_text(total, self.window, columns, (seed, epoch))
-        return batching.columns_of_text(total, self.window, columns, accumulate, shift=epoch * 7919 % self.window)
+        # Windows begin elsewhere in each epoch, if the text is long enough to lose its first symbols.
+        shift = epoch * PRIME % self.window if total > 4 * accumulate * self.window else 0
+        return batching.columns_of_text(total, self.window, columns, accumulate, shift)
 
     def in_order(self, lengths: np.ndarray, tokens: int) -> batching.Plan:
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
         if not self.carry:
             return batching.windows_of_text(total, self.window, columns)
-        return batching.columns_of_text(total, self.window, min(columns, 16))
+        return batching.columns_of_text(total, self.window, min(columns, VALIDATED))
 
     def collate(self, corpus: Corpus, rows: np.ndarray) -> Batch:
         """Windows of symbols to predict, each with the symbol before it to begin from."""
@@ -67,6 +73,8 @@ class Text(Task):
 
     def encode(self, value: str) -> Tensor:
         """Lines with EOS between; the last one is not ended."""
+        if not isinstance(value, str):
+            raise SeqloomError(f"expected a text, not {value!r}")
         lines = [self.target.encode(line) for line in value.split("\n")]
         pieces = [piece for line in lines for piece in (torch.tensor([EOS]), line)]
         return torch.cat(pieces[1:])

@@ -244,11 +244,11 @@ class Trainer:
         self.seed_with(self.standing.step, VALIDATION)
         plan = self.in_order(self.valid.lengths, self.settings.tokens)
         total = count = nll = likely = 0.0
-        rank, world = processes.rank(), processes.world_size()
+        numbers = range(processes.rank(), len(plan), processes.world_size())
         if plan.stride:  # one window after the other: the lead reads them all
-            world = 1 if processes.is_lead() else len(plan)
+            numbers = range(len(plan) if processes.is_lead() else 0)
         state: State | None = None
-        for number in range(rank, len(plan), world):
+        for number in numbers:
             batch = replace(self.collate(self.valid, plan[number]).to(self.device), state=state)
             with autocast(self.device, self.precision):
                 loss: Loss = self.training(batch, self.progress())
@@ -346,8 +346,9 @@ class Trainer:
                 self.average.weights = {name: value.to(self.device) for name, value in model.items()}
             self.optimiser.load(states, trainer["scalars"], str(origin))
             self.standing = Standing(**trainer["standing"])
-            changed = [name for name, value in self.order().items() if before[name] != value]
+            changed = [name for name, value in self.order().items() if before.get(name, value) != value]
             if changed:
+                self.carried = {}
                 self.display.say(f"{', '.join(changed)} changed: the batches are not those of an unbroken run")
         if processes.is_lead():
             self.run.truncate_metrics(self.standing.metrics)
@@ -373,6 +374,7 @@ class Trainer:
             "tokens": self.settings.tokens,
             "accumulate": self.settings.accumulate,
             "examples": len(self.train),
+            "symbols": int(self.train.lengths[:, 1].sum()),
         }
 
     # -- where training stands

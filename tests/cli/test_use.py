@@ -110,6 +110,9 @@ class TestTraining:
         answer = fine(command(verb, "out", stdin=stdin)).out
         assert len(answer) > 100 if full["task"]["type"] == "text" else answer.count("\n") == 1
 
+    def test_the_version_is_told_and_nothing_else(self, command: Command) -> None:
+        assert fine(command("--version")).out == f"seqloom {seqloom.__version__}\n"
+
     def test_recipes_lists_all_of_them(self, command: Command) -> None:
         lines = fine(command("recipes")).out.splitlines()
         assert [line.split()[0] for line in lines] == RECIPES

@@ -316,3 +316,16 @@ def test_handing_over_what_the_encoder_puts_out_leaves_the_cells_empty():
     for layer, state in decoder.start(memory)["layers"].items():
         torch.testing.assert_close(state["hidden"], memory.final["layers"][layer]["hidden"])
         assert not state["cell"].any()
+
+
+@pytest.mark.parametrize("layers", [0, -1])
+@pytest.mark.parametrize("part", [Encoder, Decoder, GNMT])
+def test_a_stack_of_nothing_is_refused(part, layers):
+    with pytest.raises(ValueError, match=f"layers = {layers} must be 1 or more"):
+        build(part, layers=layers)
+
+
+def test_states_of_other_widths_are_not_copied():
+    encoder, decoder = build(Encoder, bidirectional="bottom"), build(Decoder, bridge="copy")
+    with pytest.raises(ValueError, match='bridge = "copy" needs an encoder with the same cells and layers'):
+        decoder.start(encoder(source((5, 3, 1))))

@@ -1,23 +1,28 @@
 """A running text: what is carried from window to window changes nothing but where gradients stop."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqloom
-from seqloom.data import batching
+from seqloom import config
+from seqloom.data import batching, dataset
 from seqloom.data.symbols import EOS
+from seqloom.data.text import Text as Codec
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.decoders.transformer import Transformer
 from seqloom.errors import SeqloomError
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.running import of_one_pass, of_windows, written_on
+from seqloom.tasks.text import Text
 from seqloom.train.display import Display
 from seqloom.types import Batch, Padded, flatten, nest
 
@@ -28,6 +33,7 @@ RECIPE: dict[str, Any] = {
     "decoder": {"type": "recurrent", "size": 12, "embedding_size": 8, "layers": 2, "dropout": 0.1},
     "train": {"tokens": 64, "steps": 12, "learning_rate": 0.01, "device": "cpu", "validate_every": 6, "log_every": 1},
 }
+TRANSFORMER = {"type": "transformer", "size": 8, "heads": 2, "hidden": 16, "layers": 1}
 
 
 def recurrent() -> Model:
@@ -173,9 +179,6 @@ def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
 @settings(deadline=None)
 @given(st.text(alphabet="ab \n"))
 def test_texts_round_trip_with_their_line_breaks(value: str) -> None:
-    from seqloom.data.text import Text as Codec
-    from seqloom.tasks.text import Text
-
     task = Text(target=Codec(units="char").fit(["ab "]))
     assert task.decode(task.encode(value)) == value
 
@@ -212,7 +215,7 @@ def test_a_text_model_is_trained_scored_and_continued(
     recipe = dict(RECIPE)
     if kind == "transformer":
         recipe["task"] = {**RECIPE["task"], "carry": False}
-        recipe["decoder"] = {"type": "transformer", "size": 8, "heads": 2, "hidden": 16, "layers": 1}
+        recipe["decoder"] = TRANSFORMER
     model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.silent())
     assert model.model.decoder.eos is None
     assert model.model.decoder.bos == EOS
@@ -245,6 +248,7 @@ def test_the_last_tenth_is_held_out_and_repeated_lines_are_no_leak(
     path = tmp_path / "text.txt"
     path.write_text("\n".join(LINES) + "\n")
     seqloom.fit(str(path), RECIPE, out=tmp_path / "run", display=display)
+    assert "Read 60 lines." in said
     assert "54 to train on; 6 to validate with, held out of them." in said
     assert not any("uplicate" in line or "flatter" in line for line in said)
 
@@ -255,3 +259,58 @@ def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_text("To be, or not to be")
     with pytest.raises(SeqloomError, match="only one line"):
         seqloom.fit(str(path), RECIPE, out=tmp_path / "run", display=Display.silent())
+
+
+@pytest.mark.parametrize(("sizes", "cut"), [([9] * 90 + [2201] * 10, 98), ([5, 5], 1), ([1] * 10, 9), ([1, 1, 100], 2)])
+def test_what_is_held_out_is_a_tenth_of_the_text_not_of_its_lines(sizes: list[int], cut: int) -> None:
+    held = dataset._last_tenth(np.array(sizes))
+    assert held.tolist() == [False] * cut + [True] * (len(sizes) - cut)
+
+
+def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    recipe = {**RECIPE, "task": {**RECIPE["task"], "carry": False}, "decoder": TRANSFORMER}
+    recipe["search"] = {"type": "sample", "maximum_length": 50}
+    model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.silent())
+    (made,) = model.generate(seed=1, temperature=100.0)  # every symbol is about as likely as any other
+    assert len(made) == 50  # as the recipe says
+    halves = [made[begin : begin + 4] for begin in range(8, 48, 4)]
+    assert len(set(halves)) > 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decoder": "transformer"}, "task.carry = true: this decoder keeps all it has read; set task.carry = false"),
+        ({"carry": False, "decoder": "learned"}, "task.window = 8: raise decoder.longest = 4"),
+        ({"window": 65}, "task.window = 65: train.tokens = 64 holds no window"),
+        ({"window": 1}, "window = 1 must be 2 or more"),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dict[str, Any], message: str) -> None:
+    learned = {**TRANSFORMER, "positions": "learned", "longest": 4}
+    decoder = {"transformer": TRANSFORMER, "learned": learned}.get(changes.pop("decoder", ""), RECIPE["decoder"])
+    recipe = config.complete({**RECIPE, "task": {**RECIPE["task"], **changes}, "decoder": decoder}, "x")
+    with pytest.raises(SeqloomError, match=re.escape(message)):
+        config.rehearse(recipe)
+
+
+def test_a_text_too_short_for_its_micro_batches_is_one_line_and_a_short_one_has_all_its_epochs() -> None:
+    with pytest.raises(SeqloomError, match="3 symbols, too few for 4 micro-batches"):
+        batching.columns_of_text(3, 8, 2, groups=4)
+    task = Text(target=Codec(units="char"), window=16)
+    lengths = np.array([[0, 11]])
+    for epoch in range(6):
+        assert len(task.plan(lengths, 64, 1, epoch)) == 1
+
+
+def test_nothing_has_no_scores_and_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    model = fit(tmp_path / "run", steps=1)
+    assert model.score([]) == []
+    with pytest.raises(SeqloomError, match="expected a text, not 5"):
+        model.generate(prefix=5)
+    explained = model.explain()
+    assert len(explained.hypotheses[0].tokens) <= 40
