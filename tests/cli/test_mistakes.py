@@ -273,7 +273,7 @@ class TestUse:
             (["train", "--nonsense"], ["--nonsense", "seqloom train --help"]),
             (["predict"], ["Missing argument", "seqloom predict --help"]),
             (["predict", "run", "--n-best", "many"], ["--n-best", "integer"]),
-            (["generate", "run", "more", "words"], ["more", "seqloom generate --help"]),
+            (["explain", "run", "text", "more"], ["more", "seqloom explain --help"]),
             (["generate", "run", "--count", "0"], ["--count", "1"]),
             (["generate", "run", "--top-k", "-1"], ["--top-k", "0"]),
             (["average", "run"], ["--out", "seqloom average --help"]),

@@ -120,8 +120,8 @@ class TestTraining:
 
     @pytest.mark.parametrize("name", RECIPES)
     def test_check_prints_a_complete_recipe_that_check_accepts(self, command: Command, name: str) -> None:
-        first = fine(command("check", name, "--set", "train.tokens=77")).out
-        assert "tokens = 77" in first
+        first = fine(command("check", name, "--set", "train.tokens=777")).out
+        assert "tokens = 777" in first
         assert "learning_rate" in first
         assert fine(command("check", written("full.toml", first))).out == first
 

@@ -1,0 +1,1 @@
+"""How fast the parts are. `python -m bench.NAME` prints a table and writes results/bench-NAME.json."""
