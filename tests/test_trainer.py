@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -189,6 +190,15 @@ def test_a_signal_ends_training_after_the_update_and_resuming_goes_on_as_if_noth
     assert metrics(tiny_run(tmp_path / "unbroken")) == metrics(tiny_run(tmp_path / "broken"))
 
 
+@pytest.fixture
+def _heeded() -> Iterator[None]:
+    """Ctrl-C counts: a shell's background jobs are born deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heeded")
 def test_a_second_signal_aborts_at_once(tmp_path: Path) -> None:
     display = Display.silent()
 
