@@ -39,7 +39,7 @@ class Gate:
     def record(self, measured: Measured) -> dict[str, Any]:
         value = self.value(measured)
         met = value >= self.bound if self.sign == ">=" else value <= self.bound
-        return {"text": self.text, "gate": f"{self.sign} {self.bound:g}", "value": round(value, 4), "met": met}
+        return {"text": self.text, "gate": f"{self.sign} {self.bound:g}", "value": float(f"{value:.6g}"), "met": met}
 
 
 def at_least(bound: float, metric: str, variant: str = "") -> Gate:
@@ -132,7 +132,7 @@ class Study:
             "train_minutes": round(model.summary.seconds / 60, 1),
             "test_seconds": round(time.monotonic() - began, 1),
             "search": model.recipe["search"],
-            "measured": {metric: round(value, 4) for metric, value in measured.items()},
+            "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
         }
 
 
