@@ -22,6 +22,7 @@ from seqloom.ensemble import Average, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
+from seqloom.running import chosen, line_scores, written_on
 from seqloom.search.constraints import Banned, Required
 from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
@@ -210,8 +211,6 @@ class Predictor:
         settings: dict[str, Any],
     ) -> list[Any]:
         """A running text longer than the window the model has learned to see."""
-        from seqloom.running import written_on
-
         table = self.search_table(**{"type": "sample", **settings})
         length = table.get("maximum_length") or self.model.decoder.length_offset
         seed = table.get("seed")
@@ -308,8 +307,6 @@ class Predictor:
             raise SeqloomError("this run says numbers, which have no probabilities: measure it with `evaluate`")
         examples = [pair if isinstance(pair, Example) else as_example(pair, source is not None) for pair in pairs]
         if isinstance(self.task, Text):
-            from seqloom.running import line_scores
-
             return line_scores(self.model, self.task, [example.target for example in examples])
         sources = None if source is None else [self.read(example.source) for example in examples]
         targets = [target.encode(example.target, example.source) for example in examples]
@@ -321,9 +318,8 @@ class Predictor:
             batch = self.task.batch(None, [targets[row] for row in rows]).to(self.device)
             if sources is not None:
                 batch = replace(batch, source=self.padded([sources[row] for row in rows]))
-            log_probs = torch.log_softmax(self.model(batch).scores, dim=-1)
-            chosen = log_probs.gather(2, batch.targets.values[:, :, None])[:, :, 0] * batch.targets.mask
-            for row, total in zip(rows, chosen.sum(1).tolist()):
+            log_probs = chosen(self.model(batch).scores, batch.targets.values) * batch.targets.mask
+            for row, total in zip(rows, log_probs.sum(1).tolist()):
                 scores[row] = total
         return scores
 
