@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +128,7 @@ class Readings(Padded):
     def of(cls, members: Sequence[Padded]) -> Readings:
         return cls(members[0].values, members[0].lengths, tuple(members))
 
-    def to(self, device: torch.device | str) -> Readings:
+    def to(self, device: Any) -> Readings:
         return Readings.of([each.to(device) for each in self.members])
 
 

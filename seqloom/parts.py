@@ -38,9 +38,14 @@ WORDS = {int: "an integer", float: "a number", str: "a string", Path: "a path", 
 
 def contract(folder: str) -> type:
     """What every part of the folder is a subclass of."""
+    from seqloom import plain_contracts
+
+    name = CONTRACTS[folder]
+    if hasattr(plain_contracts, name):
+        return getattr(plain_contracts, name)
     from seqloom import contracts  # imports torch
 
-    return getattr(contracts, CONTRACTS[folder])
+    return getattr(contracts, name)
 
 
 def kind(folder: str) -> str:
@@ -172,7 +177,10 @@ def slot(annotation: Any) -> Slot | None:
         inner = slot(arguments[-1])
         return inner and Slot(inner.folder, factory=True)
     if isinstance(annotation, type):
-        return next((Slot(folder) for folder in CONTRACTS if issubclass(annotation, contract(folder))), None)
+        # Known by name: to ask `issubclass` of all contracts would import torch.
+        houses = ("seqloom.contracts", "seqloom.plain_contracts")
+        names = {base.__name__ for base in annotation.__mro__ if base.__module__ in houses}
+        return next((Slot(folder) for folder, name in CONTRACTS.items() if name in names), None)
     return None
 
 
@@ -222,6 +230,8 @@ def call(constructor: Callable[..., Any], key: str, values: dict[str, Any]) -> A
 
 def check(annotation: Any, value: Any, key: str) -> Any:
     """A plain value as its constructor wants it. An integer may stand for a number; nothing else is converted."""
+    if (found := understood(annotation, value)) is not ABSENT:
+        return found
     from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
     try:
@@ -236,8 +246,24 @@ def check(annotation: Any, value: Any, key: str) -> Any:
         raise SeqloomError(f"{key} = {show(value)}: expected {expected(annotation)}") from error
 
 
+def understood(annotation: Any, value: Any) -> Any:
+    """A value whose type is plainly right; ABSENT where pydantic must tell, which takes long to import."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        found = (understood(one, value) for one in arguments)
+        return next((each for each in found if each is not ABSENT), ABSENT)
+    if origin is tuple and arguments[1:] == (...,) and isinstance(value, (list, tuple)):
+        items = tuple(understood(arguments[0], each) for each in value)
+        return ABSENT if ABSENT in items else items
+    if origin is Literal:
+        return value if any(type(one) is type(value) and one == value for one in arguments) else ABSENT
+    return value if annotation in (bool, int, float, str, NoneType) and type(value) is annotation else ABSENT
+
+
 def plain(annotation: Any, value: Any) -> Any:
     """A checked value as TOML writes it: tuples as lists, paths as strings."""
+    if (found := understood(annotation, value)) is not ABSENT:
+        return list(found) if isinstance(found, tuple) else found
     from pydantic import TypeAdapter
 
     return TypeAdapter(annotation).dump_python(value, mode="json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,8 +21,8 @@ def line_scores(model: Model, task: Text, lines: Sequence[str]) -> list[float]:
     """The log-probability of each line, its break included, after all lines before it."""
     if not lines:
         return []
-    encoded = [torch.cat([task.target.encode(line), torch.tensor([EOS])]) for line in lines]
-    scores = log_probs(model, task, torch.cat(encoded)).cpu().double()
+    encoded = [np.append(task.target.encode(line), EOS) for line in lines]
+    scores = log_probs(model, task, torch.from_numpy(np.concat(encoded))).cpu().double()
     return [part.sum().item() for part in scores.split([len(line) for line in encoded])]
 
 

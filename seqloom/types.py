@@ -1,7 +1,7 @@
 """The records that travel between the parts: padded values, memory, batch, output, loss, hypothesis.
 
-Everything here is data. A state is a dictionary of tensors whose first axis is the row; one row is
-one live hypothesis. Nothing is ever changed in place.
+Everything here is data, in arrays of torch or of numpy. A state is a dictionary of arrays whose first axis is the
+row; one row is one live hypothesis. Nothing is ever changed in place.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-from torch import Tensor
+from seqloom.arrays import Array, as_tensor, like, namespace, take_rows
 
-State = dict[str, Any]  # values: Tensor with rows first, or a nested State
+# Values: an array with rows first, an object with `index_select` and `hold` of its own, or a nested State.
+State = dict[str, Any]
 
 
-def over_tensors(function: Callable[..., Tensor], *states: State) -> State:
-    """Apply a function to the tensors that stand in the same place of each state."""
+def over_tensors(function: Callable[..., Any], *states: State) -> State:
+    """Apply a function to the arrays that stand in the same place of each state."""
     first = states[0]
     return {
         name: over_tensors(function, *(state[name] for state in states))
@@ -27,20 +27,20 @@ def over_tensors(function: Callable[..., Tensor], *states: State) -> State:
     }
 
 
-def select(state: State, rows: Tensor) -> State:
+def select(state: State, rows: Array) -> State:
     """The state of the given rows, in that order: how a search re-ranks its hypotheses."""
-    return over_tensors(lambda value: value.index_select(0, rows), state)
+    return over_tensors(lambda value: take_rows(value, rows), state)
 
 
-def flatten(state: State, prefix: str = "") -> dict[str, Tensor]:
+def flatten(state: State, prefix: str = "") -> dict[str, Array]:
     """{"layers": {"0": {"hidden": h}}} -> {"layers/0/hidden": h}, for files; a name has no slash."""
-    flat: dict[str, Tensor] = {}
+    flat: dict[str, Array] = {}
     for name, value in state.items():
         flat |= flatten(value, f"{prefix}{name}/") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
 
 
-def nest(flat: dict[str, Tensor]) -> State:
+def nest(flat: dict[str, Array]) -> State:
     """The inverse of `flatten`, but for states that were empty."""
     state: State = {}
     for key, value in flat.items():
@@ -54,65 +54,78 @@ def nest(flat: dict[str, Tensor]) -> State:
 
 def detach(state: State) -> State:
     """The same values without their history: where truncated back-propagation stops."""
-    return over_tensors(Tensor.detach, state)
+    return over_tensors(lambda value: value.detach(), state)
 
 
-def hold(mask: Tensor, new: State, old: State) -> State:
+def hold(mask: Array, new: State, old: State) -> State:
     """The new state, except that the rows in the mask keep the old one.
 
-    Axis 1 may have grown (caches): an old row is filled up with zeros, which nobody reads.
+    Axis 1 may have grown: an old row is filled up with zeros, which nobody reads.
     """
+    xp = namespace(mask)
 
-    def choose(after: Tensor, before: Tensor) -> Tensor:
-        if after.dim() > 1 and after.shape[1] > before.shape[1]:
-            grown = before.new_zeros(before.shape[0], after.shape[1] - before.shape[1], *before.shape[2:])
-            before = torch.cat([before, grown], dim=1)
-        return torch.where(mask.view(-1, *[1] * (after.dim() - 1)), before, after)
+    def choose(after: Any, before: Any) -> Any:
+        if hasattr(after, "hold"):
+            return after.hold(mask, before)
+        if after.ndim > 1 and after.shape[1] > before.shape[1]:
+            before = xp.concat([before, xp.zeros_like(after[:, before.shape[1] :])], 1)
+        return xp.where(mask.reshape(-1, *[1] * (after.ndim - 1)), before, after)
 
     return over_tensors(choose, new, old)
 
 
 @dataclass(frozen=True)
 class Padded:
-    """Sequences of different lengths in one tensor, padded at the end."""
+    """Sequences of different lengths in one array, padded at the end."""
 
-    values: Tensor  # (B, T, ...)
-    lengths: Tensor  # (B,)
+    values: Array  # (B, T, ...)
+    lengths: Array  # (B,)
 
     @property
-    def mask(self) -> Tensor:
+    def mask(self) -> Array:
         """True where a value is real.  (B, T)"""
         return positions_below(self.lengths, self.values.shape[1])
 
     @classmethod
-    def stack(cls, sequences: Sequence[Tensor], padding: float = 0) -> Padded:
-        """Pad sequences to the longest of them."""
-        lengths = torch.tensor([len(sequence) for sequence in sequences])
-        return cls(torch.nn.utils.rnn.pad_sequence(list(sequences), True, padding), lengths)
+    def stack(cls, sequences: Sequence[Array], padding: float = 0) -> Padded:
+        """Pad sequences to the longest of them: arrays of numpy, as codecs give them, or tensors."""
+        first, lengths = sequences[0], [len(sequence) for sequence in sequences]
+        shape = (len(lengths), max(lengths), *first.shape[1:])
+        values = namespace(first).full(shape, padding, dtype=first.dtype, device=first.device)
+        for row, (sequence, length) in enumerate(zip(sequences, lengths)):
+            values[row, :length] = sequence
+        return cls(values, like(first, lengths))
 
-    def to(self, device: torch.device | str) -> Padded:
-        return Padded(self.values.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True))
+    def to(self, device: Any) -> Padded:
+        """As tensors on a device of torch."""
+        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device))
+
+    def like(self, array: Array) -> Padded:
+        """As arrays of the same kind, on the same device."""
+        return Padded(like(array, self.values), like(array, self.lengths))
 
 
-def positions_below(lengths: Tensor, width: int) -> Tensor:
+def positions_below(lengths: Array, width: int) -> Array:
     """True at the first `length` positions of each row.  (B,) -> (B, width)"""
-    return torch.arange(width, device=lengths.device) < lengths[:, None]
+    return namespace(lengths).arange(width, device=lengths.device) < lengths[:, None]
 
 
 @dataclass(frozen=True)
 class Memory:
     """What an encoder knows of its source, and what attentions have prepared from it."""
 
-    states: Tensor  # (B, T, D)
-    lengths: Tensor  # (B,)
+    states: Array  # (B, T, D)
+    lengths: Array  # (B,)
     final: State = field(default_factory=dict)  # "summary": (B, D); recurrent encoders add "layers"
     extra: State = field(default_factory=dict)  # position-wise entries are (B, T, ...)
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may come
 
     @classmethod
-    def empty(cls, rows: int, device: torch.device | str = "cpu") -> Memory:
-        """The memory of a language model: as many rows as wanted, nothing to read."""
+    def empty(cls, rows: int, device: Any = "cpu") -> Memory:
+        """The memory of a language model, on a device of torch: as many rows as wanted, nothing to read."""
+        import torch
+
         return cls(torch.zeros(rows, 0, 0, device=device), torch.zeros(rows, dtype=torch.long, device=device))
 
     @property
@@ -120,20 +133,21 @@ class Memory:
         return self.states.shape[0]
 
     @property
-    def mask(self) -> Tensor:
+    def mask(self) -> Array:
         """True where a state is real.  (B, T)"""
         return positions_below(self.lengths, self.states.shape[1])
 
-    def owner(self, rows: int) -> Tensor:
+    def owner(self, rows: int) -> Array:
         """Which entry each of the rows reads: rows of one source stand together.  (rows,)"""
-        return torch.arange(rows, device=self.states.device) // (rows // max(self.rows, 1))
+        entries = namespace(self.states).arange(rows, device=self.states.device)
+        return entries // (rows // max(self.rows, 1))
 
-    def select(self, entries: Tensor) -> Memory:
+    def select(self, entries: Array) -> Memory:
         """The memory of some sources only, for a search whose other sentences are finished."""
         return replace(
             self,
-            states=self.states.index_select(0, entries),
-            lengths=self.lengths.index_select(0, entries),
+            states=take_rows(self.states, entries),
+            lengths=take_rows(self.lengths, entries),
             final=select(self.final, entries),
             extra=select(self.extra, entries),
             parts={name: part.select(entries) for name, part in self.parts.items()},
@@ -168,13 +182,14 @@ class Batch:
     carry: bool = False  # another batch goes on where this one stops, and starts from the state it leaves
     state: State | None = None  # of the decoder, left by the batch before; None: this one is the first
 
-    def to(self, device: torch.device | str) -> Batch:
+    def to(self, device: Any) -> Batch:
+        """As tensors on a device of torch."""
         return replace(
             self,
             source=self.source and self.source.to(device),
             inputs=self.inputs.to(device),
             targets=self.targets.to(device),
-            extra=over_tensors(lambda value: value.to(device), self.extra),
+            extra=over_tensors(lambda value: as_tensor(value, device), self.extra),
         )
 
 
@@ -182,13 +197,13 @@ class Batch:
 class Output:
     """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real symbols."""
 
-    hidden: Tensor  # (rows, U, D): what the last projection sees
-    project: Callable[[Tensor], Tensor]  # (..., D) -> (..., V): logits, position by position
+    hidden: Array  # (rows, U, D): what the last projection sees
+    project: Callable[[Array], Array]  # (..., D) -> (..., V): logits, position by position
     state: State
-    attention: dict[str, Tensor] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
+    attention: dict[str, Array] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
 
     @property
-    def scores(self) -> Tensor:
+    def scores(self) -> Array:
         """The logits of all positions.  (rows, U, V)"""
         return self.project(self.hidden)
 
@@ -197,9 +212,9 @@ class Output:
 class Loss:
     """Sums, never means: over micro-batches and processes the loss is sum(total) / sum(count)."""
 
-    total: Tensor  # scalar, with gradient
-    count: Tensor  # scalar
-    logs: dict[str, Tensor] = field(default_factory=dict)  # further sums, reported divided by count
+    total: Array  # scalar, with gradient
+    count: Array  # scalar
+    logs: dict[str, Array] = field(default_factory=dict)  # further sums, reported divided by count
     state: State | None = None  # what a batch that carries leaves for the next one, without gradient
 
 
@@ -210,3 +225,4 @@ class Hypothesis:
     tokens: list[int]  # without BOS and EOS
     score: float  # what the search ranked by
     log_probs: list[float]  # one a token, EOS included where the decoder has one
+    attention: list[list[float]] | None = None  # on request: a row a token and EOS, a column a source symbol

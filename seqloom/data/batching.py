@@ -12,6 +12,7 @@ import numpy as np
 
 from seqloom.errors import SeqloomError
 
+ROUGHLY = 1.5  # symbols by which rows may stand in disorder
 POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted together: more is less padding, less chance
 
 
@@ -50,10 +51,13 @@ def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
     rows = generator.permutation(len(width))
     pool = max(int(POOL_BATCHES * tokens / max(width.mean(), 1)), 1) if len(width) else 1
     pools = np.arange(len(rows)) // pool
-    # Rows of one width stay in shuffled order: to sort them further saves some padding, but a small corpus would
-    # then have the same batches in every epoch.
-    rows = rows[np.lexsort((width[rows], pools))]
-    offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1)
+    # Rows of one width stand by which side is the longer, and by how much, so that neither is padded. Only roughly: a
+    # small corpus would else have the same batches in every epoch.
+    longer = lengths[rows, 0].astype(np.int64) - lengths[rows, 1] + generator.uniform(0, ROUGHLY, len(rows))
+    rows = rows[np.lexsort((longer, width[rows], pools))]
+    # Of many batches the first takes a part of what it could, so that in each epoch all others begin elsewhere.
+    share = generator.uniform(0.2, 1) if width.sum() > 10 * tokens else 1.0
+    offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1, share)
     return Plan(rows, generator.permutation(offsets))
 
 
@@ -103,8 +107,8 @@ def _widths(lengths: np.ndarray) -> np.ndarray:
     return np.maximum(lengths[:, 0], lengths[:, 1].astype(np.int64) + 1)
 
 
-def _cuts(width: np.ndarray, tokens: int, borders: np.ndarray) -> np.ndarray:
-    """Fill one batch after the other; between two borders the widths ascend.  (N,) -> (batches, 2)"""
+def _cuts(width: np.ndarray, tokens: int, borders: np.ndarray, share: float = 1.0) -> np.ndarray:
+    """Fill one batch after the other, the first to a share; between two borders the widths ascend.  (N,) -> (n, 2)"""
     offsets: list[int] = [0] if len(width) else []
     counts = np.arange(1, tokens + 1)
     begin = 0
@@ -112,7 +116,8 @@ def _cuts(width: np.ndarray, tokens: int, borders: np.ndarray) -> np.ndarray:
         while begin < end:
             fitting = width[begin : min(begin + max(tokens // int(width[begin]), 1), end)]
             # rows * width ascends with every row, so that the fitting ones come first
-            begin += max(int(np.count_nonzero(counts[: len(fitting)] * fitting <= tokens)), 1)
+            count = int(np.count_nonzero(counts[: len(fitting)] * fitting <= tokens))
+            begin += max(count if begin else int(share * count), 1)
             offsets.append(begin)
     bounds = np.array(offsets, dtype=np.int64)
     return np.stack([bounds[:-1], bounds[1:]], axis=1)

@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from seqloom.contracts import Codec
 from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
 FORMAT = 1
@@ -29,7 +27,7 @@ SIDES = ("source", "target")
 
 
 class Corpus:
-    """Rows of (source, target) tensors; the source of a language model is None."""
+    """Rows of (source, target) arrays; the source of a language model is None."""
 
     def __init__(self, folder: Path, meta: dict[str, Any]):
         self.folder = folder
@@ -44,24 +42,24 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> tuple[Tensor | None, Tensor]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray | None, np.ndarray]:
         source, target = (self._value(side, index) for side in range(2))
         assert target is not None
         return source, target
 
-    def _value(self, side: int, index: int) -> Tensor | None:
+    def _value(self, side: int, index: int) -> np.ndarray | None:
         values = self._values[side]
         if values is None:
             return None
         begin = int(self._offsets[index, side])
         value = values[begin : begin + int(self.lengths[index, side])]
-        return torch.from_numpy(value.astype(np.int64) if value.dtype.kind in "iu" else np.array(value))  # (T, ...)
+        return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else None)  # (T, ...)
 
-    def stream(self, begin: int, end: int) -> Tensor:
+    def stream(self, begin: int, end: int) -> np.ndarray:
         """Target symbols from one place to another, whatever rows they belong to.  (end - begin,)"""
         values = self._values[1]
         assert values is not None
-        return torch.from_numpy(values[begin:end].astype(np.int64))
+        return np.array(values[begin:end], dtype=np.int64)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -133,8 +131,8 @@ class _Side:
         if many is not None:
             return list(many([getattr(example, self.name) for example in chunk]))
         if self.name == "source":
-            return [self.codec.encode(example.source).numpy() for example in chunk]
-        return [self.codec.encode(example.target, example.source).numpy() for example in chunk]
+            return [self.codec.encode(example.source) for example in chunk]
+        return [self.codec.encode(example.target, example.source) for example in chunk]
 
     def meta(self) -> dict[str, Any]:
         assert self.dtype is not None

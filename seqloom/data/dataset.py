@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from seqloom.contracts import Codec
 from seqloom.data.corpus import Corpus
 from seqloom.data.readers import Tally, from_pairs, read
 from seqloom.data.symbols import EOS
 from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
 Data = str | Path | Sequence[Any]  # a path, one or two paths, or a list of (source, target) tuples or Examples
@@ -275,7 +274,7 @@ def _bytes(value: Any) -> bytes:
     """What a value is told from others by. Texts, arrays, and lists and tuples of anything."""
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, Tensor):
+    if hasattr(value, "numpy"):  # a tensor
         value = value.numpy()
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()

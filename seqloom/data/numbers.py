@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from seqloom.contracts import Codec
+from seqloom.arrays import as_numpy
 from seqloom.errors import SeqloomError
 from seqloom.files import replace_file, saving, to_json
+from seqloom.plain_contracts import Codec
 
 
 class Numbers(Codec):
@@ -44,15 +43,15 @@ class Numbers(Codec):
             raise SeqloomError("numbers were given nothing to learn from; expected at least one value")
         return self
 
-    def encode(self, value: Any, source: Any = None) -> Tensor:
+    def encode(self, value: Any, source: Any = None) -> np.ndarray:
         array = _array(value)
         if array.shape[1] != self.features:
             raise _misfit(value, array.shape[1], self.features)
-        return torch.from_numpy(array)  # (T, F)
+        return array  # (T, F)
 
-    def decode(self, tensor: Tensor, source: Any = None) -> list[list[float]] | list[float]:
+    def decode(self, values: Any, source: Any = None) -> list[list[float]] | list[float]:
         """A list of vectors, or of numbers where a vector is one. Numbers are as short as float32 allows: 0.31."""
-        vectors = [[float(str(number)) for number in vector] for vector in tensor.detach().cpu().float().numpy()]
+        vectors = [[float(str(number)) for number in vector] for vector in _float32(values)]
         return vectors if self.features > 1 else [number for vector in vectors for number in vector]
 
     def normal(self, value: Any) -> list[list[float]] | list[float]:
@@ -62,9 +61,9 @@ class Numbers(Codec):
     def line(self, value: Any) -> str:
         return " ".join(self.pieces(self.encode(value)))
 
-    def pieces(self, tensor: Tensor) -> list[str]:
+    def pieces(self, values: Any) -> list[str]:
         """What each vector shows as: "0.31,1"."""
-        return [",".join(str(number).removesuffix(".0") for number in vector) for vector in tensor.float().numpy()]
+        return [",".join(str(number).removesuffix(".0") for number in vector) for vector in _float32(values)]
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)
@@ -102,6 +101,11 @@ def _array(value: Any) -> np.ndarray:
     return array
 
 
+def _float32(values: Any) -> np.ndarray:
+    """Vectors as a model says them: an array of any kind, on any device."""
+    return as_numpy(values).astype(np.float32)
+
+
 def _from_text(text: str) -> np.ndarray:
     vectors = text.split()
     width = vectors[0].count(",") + 1 if vectors else 1
@@ -122,7 +126,7 @@ def _from_python(value: Any) -> np.ndarray:
     """Lists, arrays, tensors; a number alone is one vector of one component."""
     expected = "expected vectors of one width: lists of numbers, an array, a tensor, or a text of numbers"
     try:
-        array = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value)
+        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:  # lists of different lengths
         raise SeqloomError(f"the numbers {_shown(value)} are ragged; {expected}") from None
     if array.dtype.kind not in "iuf" and array.size:

@@ -14,18 +14,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import sentencepiece
-import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
-from torch import Tensor
 
-from seqloom.contracts import Codec
 from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
 from seqloom.errors import SeqloomError, nearest
 from seqloom.files import replace_file, saving
+from seqloom.plain_contracts import Codec
 
 Units = Literal["char", "word", "bpe", "unigram", "byte"]
 UNKNOWN = "⁇"
@@ -91,8 +88,8 @@ class Text(Codec):
             self._adopt(_unigram(texts, self.size))
         return self
 
-    def encode(self, value: str, source: Any = None) -> Tensor:
-        return torch.from_numpy(self.encode_many([value])[0].astype(np.int64))  # (T,)
+    def encode(self, value: str, source: Any = None) -> np.ndarray:
+        return self.encode_many([value])[0].astype(np.int64)  # (T,)
 
     def encode_many(self, values: Sequence[str]) -> list[np.ndarray]:
         """The ids of many texts in one parallel call, int32."""
@@ -108,21 +105,21 @@ class Text(Codec):
             lists = [encoding.ids for encoding in model.encode_batch_fast(texts, add_special_tokens=False)]
         return [np.array(ids, dtype=np.int32) for ids in lists]
 
-    def decode(self, tensor: Tensor | Sequence[int], source: Any = None) -> str:
+    def decode(self, values: Any, source: Any = None) -> str:
         """The text up to the first EOS. Bytes that are no UTF-8 become U+FFFD, as a model may well emit some."""
         table = self._fitted()._pieces
         pieces = []
-        for index in _ids(tensor):
+        for index in _ids(values):
             if index == EOS:
                 break
             if index not in (PAD, BOS):
                 pieces.append(table[index])
         return (b" " if self.units == "word" else b"").join(pieces).decode(errors="replace")
 
-    def pieces(self, ids: Tensor | Sequence[int]) -> list[str]:
+    def pieces(self, values: Any) -> list[str]:
         """What each id shows as: a space is ␣, a byte that is only a part of a character is <C3>."""
         table = self._fitted()._pieces
-        return [SYMBOLS[index] if index < len(SYMBOLS) else _shown(table[index]) for index in _ids(ids)]
+        return [SYMBOLS[index] if index < len(SYMBOLS) else _shown(table[index]) for index in _ids(values)]
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)
@@ -209,8 +206,9 @@ class Text(Codec):
         return Path(folder) / f"{name}.{'sentencepiece.model' if self.units == 'unigram' else 'tokenizer.json'}"
 
 
-def _ids(ids: Tensor | Sequence[int]) -> list[int]:
-    return cast(list[int], ids.tolist()) if isinstance(ids, Tensor) else [int(index) for index in ids]
+def _ids(values: Any) -> list[int]:
+    """Of an array of any kind, or of a list."""
+    return values.tolist() if hasattr(values, "tolist") else [int(index) for index in values]
 
 
 def _shown(piece: bytes) -> str:
@@ -284,6 +282,8 @@ def _unigram(texts: Iterator[str], size: int) -> Any:
                     if number % -(-count // _UNIGRAM_LINES) == 0:
                         yield line.removesuffix("\n").translate(rare)
 
+        import sentencepiece
+
         written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -304,6 +304,8 @@ def _unigram(texts: Iterator[str], size: int) -> Any:
 
 
 def _sentencepiece(content: bytes) -> Any:
+    import sentencepiece  # which other units do without
+
     return sentencepiece.SentencePieceProcessor(model_proto=content)
 
 

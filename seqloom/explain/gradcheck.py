@@ -163,18 +163,18 @@ class Examples:
         self.sources = [source and draw(source, length) for length in SOURCES]
         self.lengths = np.array([[length, len(target)] for length, target in zip(SOURCES, self.targets)])
 
-    def __getitem__(self, row: int) -> tuple[Tensor | None, Tensor]:
+    def __getitem__(self, row: int) -> tuple[np.ndarray | None, np.ndarray]:
         return self.sources[row], self.targets[row]
 
-    def stream(self, begin: int, end: int) -> Tensor:
-        return torch.cat(self.targets)[begin:end]
+    def stream(self, begin: int, end: int) -> np.ndarray:
+        return np.concat(self.targets)[begin:end]
 
 
-def draw(codec: Any, length: int) -> Tensor:
+def draw(codec: Any, length: int) -> np.ndarray:
     """Symbols (T,) or vectors (T, F)."""
     if codec.features is not None:
-        return torch.randn(length, codec.features)
-    return torch.randint(len(SYMBOLS), codec.vocabulary, (length,))
+        return torch.randn(length, codec.features).numpy()
+    return torch.randint(len(SYMBOLS), codec.vocabulary, (length,)).numpy()
 
 
 def narrowed(recipe: dict[str, Any], most: int | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,7 +39,7 @@ def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hyp
     if not found:
         return []
     device = memory.lengths.device
-    inputs = Padded.stack([torch.tensor([decoder.bos, *one.tokens]) for one in found]).to(device)
+    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found]).to(device)
     if decoder.eos is None:  # the last symbol is nobody's input
         inputs = Padded(inputs.values[:, :-1], inputs.lengths - 1)
     output = decoder(memory.select(torch.tensor([entry], device=device)), inputs, attention=True)
@@ -84,7 +85,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     def piece(token: int) -> str:
         if task.running and token == task.bos:
             return "⏎"
-        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, torch.tensor([token]))[0]
+        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token])[0]
 
     hypotheses = []
     for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
@@ -98,7 +99,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
             runners_up.append([(piece(token), value) for token, value in likeliest.items()])
         hypotheses.append(
             ExplainedHypothesis(
-                text=str(task.decode(torch.tensor(one.tokens, dtype=torch.long), source)),
+                text=str(task.decode(one.tokens, source)),
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],

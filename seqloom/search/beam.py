@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from seqloom.contracts import Constraint, Decoder, Search
+from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, namespace, perhaps, topk
 from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.constraints import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
@@ -23,24 +23,24 @@ from seqloom.types import Hypothesis, Memory, Padded, State, select
 class Step:
     """One step of all live sources: the best continuations, best first. Following parents gives outputs."""
 
-    entries: Tensor  # (B,): which source
-    parents: Tensor  # (B, K): which of the step before
-    tokens: Tensor  # (B, K)
-    log_probs: Tensor  # (B, K): of the token
-    totals: Tensor  # (B, K): of the output so far; -inf where there is no continuation
-    finished: Tensor  # (B, K)
+    entries: Array  # (B,): which source
+    parents: Array  # (B, K): which of the step before
+    tokens: Array  # (B, K)
+    log_probs: Array  # (B, K): of the token
+    totals: Array  # (B, K): of the output so far; -inf where there is no continuation
+    finished: Array  # (B, K)
 
 
 @dataclass(frozen=True)
 class Beam:
     """Live hypotheses, K rows a source, and the steps that led to them."""
 
-    entries: Tensor  # (B,): sources that are not done
-    tokens: Tensor  # (B * K,)
+    entries: Array  # (B,): sources that are not done
+    tokens: Array  # (B * K,)
     state: State
-    totals: Tensor  # (B, K)
-    slots: Tensor  # (B,): how many of the K are not taken by finished outputs
-    best: Tensor  # (B, n_best): the best finished scores so far
+    totals: Array  # (B, K)
+    slots: Array  # (B,): how many of the K are not taken by finished outputs
+    best: Array  # (B, n_best): the best finished scores so far
     constraints: Constraints
     prefix: Padded | None
     steps: tuple[Step, ...] = ()
@@ -72,132 +72,143 @@ class BeamSearch(Search):
         self.opening = Opening(minimum_length, maximum_length, no_repeat)
         self.early_stopping = early_stopping and not coverage_penalty  # a penalty known only at the end bounds nothing
 
-    def normaliser(self, length: Tensor | int) -> Tensor:
-        """What a score is divided by."""
-        size = length if isinstance(length, Tensor) else torch.tensor(length, dtype=torch.float64)
-        return (size if self.normalisation == "length" else (5 + size) / 6) ** self.length_penalty
+    def normaliser(self, length: Array) -> Array:
+        """What a score is divided by: an array, or a number."""
+        return (length if self.normalisation == "length" else (5 + length) / 6) ** self.length_penalty
 
     def start(
         self,
-        decoder: Decoder,
+        decoder: Stepper,
         memory: Memory,
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Beam:
         tokens, state, begun = self.opening.rows(self.beam_size, decoder, memory, prefix, constraints)
-        dtype = next(decoder.parameters()).dtype
-        totals = torch.full((memory.rows, self.beam_size), float("-inf"), dtype=dtype, device=tokens.device)
+        xp, device = namespace(tokens), tokens.device
+        # Sums are as precise as the scores that will be added, and float32 at least.
+        totals = xp.full((memory.rows, self.beam_size), float("-inf"), dtype=xp.float32, device=device)
         totals[:, 0] = 0  # all rows of a source begin alike: expand one of them only
         return Beam(
-            entries=torch.arange(memory.rows, device=tokens.device),
+            entries=xp.arange(memory.rows, device=device),
             tokens=tokens,
             state=state,
             totals=totals,
-            slots=torch.full_like(tokens[:: self.beam_size], self.beam_size),
-            best=totals.new_full((memory.rows, self.n_best), float("-inf")),
+            slots=xp.full_like(tokens[:: self.beam_size], self.beam_size),
+            best=xp.full_like(totals[:, : self.n_best], float("-inf")),
             constraints=begun,
             prefix=prefix,
         )
 
-    def advance(self, decoder: Decoder, memory: Memory, beam: Beam) -> Beam:
+    def advance(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam:
         live = memory if len(beam.entries) == memory.rows else memory.select(beam.entries)
         every = steps_between_questions(beam.tokens)
         while len(beam.entries):
             beam = self.step(decoder, live, beam)
-            if len(beam.steps) % every == 0:
+            if len(beam.steps) % every == 0 and not bool((beam.totals > float("-inf")).all()):  # something has ended
                 done = self.done(beam)
                 # leaving sources copies those that stay, so wait until it pays
                 if int(done.sum()) * 4 >= len(done):
-                    keep = (~done).nonzero()[:, 0]
+                    keep = namespace(done).argwhere(~done)[:, 0]
                     beam, live = leave(beam, keep), live.select(keep)
         return beam
 
-    def step(self, decoder: Decoder, memory: Memory, beam: Beam) -> Beam:
+    def step(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam:
         """One more symbol for each live hypothesis."""
-        count, width = beam.totals.shape
+        xp, (count, width) = namespace(beam.totals), beam.totals.shape
         logits, state = decoder.step(beam.tokens, beam.state, memory)
-        log_probs = torch.log_softmax(logits, dim=-1)  # (B * K, V)
-        allowed, constraints = beam.constraints.step(beam.tokens, log_probs.shape[-1])
-        candidates = beam.totals[:, :, None] + constraints.apply(log_probs, allowed).view(count, width, -1)
-        totals, places = candidates.flatten(1).topk(width, dim=1)  # (B, K)
-        ranks = torch.arange(width, device=totals.device)
-        totals = totals.masked_fill(ranks >= beam.slots[:, None], float("-inf"))
-        parents, tokens = places // log_probs.shape[-1], places % log_probs.shape[-1]
-        rows = (torch.arange(count, device=parents.device)[:, None] * width + parents).flatten()
+        constraints = beam.constraints.step(beam.tokens)
+        log_probs = constraints.forbid(log_softmax(logits))  # (B * K, V)
+        # The best of a source are among the best of its rows.
+        each = min(width, log_probs.shape[1])
+        best, symbols = (part.reshape(count, -1) for part in topk(log_probs, each))  # (B, K * each)
+        totals, places = topk((beam.totals[:, :, None] + best.reshape(count, width, each)).reshape(count, -1), width)
+        sources = xp.arange(count, device=totals.device)[:, None]
+        chosen, tokens = best[sources, places], symbols[sources, places]  # (B, K)
+        ranks = xp.arange(width, device=totals.device)
+        totals = xp.where(ranks < beam.slots[:, None], totals, float("-inf"))
+        parents = places // each
 
-        ended = constraints.last.view(count, width) if decoder.eos is None else tokens == decoder.eos
+        ended = constraints.last.reshape(count, width) if decoder.eos is None else tokens == decoder.eos
         finished = ended & (totals > float("-inf"))
-        chosen = log_probs[rows, tokens.flatten()].view(count, width)
-        constraints = constraints.select(rows)
-        lengths = constraints.states["count"].view(count, width).to(totals)
-        scores = (totals / self.normaliser(lengths)).masked_fill(~finished, float("-inf"))
-        return replace(
+        if width > 1:
+            rows = (sources * width + parents).flatten()
+            state, constraints = select(state, rows), constraints.select(rows)
+        after = replace(
             beam,
             tokens=tokens.flatten(),
-            state=select(state, rows),
-            totals=totals.masked_fill(finished, float("-inf")),
-            slots=beam.slots - finished.sum(dim=1),
-            best=torch.cat([beam.best, scores], dim=1).topk(self.n_best, dim=1).values,
+            state=state,
+            totals=totals,
             constraints=constraints,
             steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished)),
         )
+        if not perhaps(finished):
+            return after
+        lengths = cast(constraints.states["count"].reshape(count, width), totals)
+        scores = xp.where(finished, totals / self.normaliser(lengths), float("-inf"))
+        return replace(
+            after,
+            totals=xp.where(finished, float("-inf"), totals),
+            slots=beam.slots - finished.sum(1),
+            best=topk(xp.concat([beam.best, scores], 1), self.n_best)[0],
+        )
 
-    def done(self, beam: Beam) -> Tensor:
+    def done(self, beam: Beam) -> Array:
         """Sources without a live hypothesis that could still matter.  (B,)"""
-        highest = beam.totals.amax(dim=1)
-        limit, count = (beam.constraints.states[name].view(beam.totals.shape)[:, 0] for name in ("limit", "count"))
+        xp = namespace(beam.totals)
+        highest = xp.amax(beam.totals, 1)
+        limit, count = (beam.constraints.states[name].reshape(beam.totals.shape)[:, 0] for name in ("limit", "count"))
         over = (highest == float("-inf")) | (count >= limit)
         if not self.early_stopping:
             return over
-        bounds = [highest / self.normaliser(length.to(highest)) for length in (count + 1, limit)]
-        return over | (torch.maximum(*bounds) <= beam.best[:, -1])
+        bounds = [highest / self.normaliser(cast(length, highest)) for length in (count + 1, limit)]
+        return over | (xp.maximum(*bounds) <= beam.best[:, -1])
 
-    def finish(self, decoder: Decoder, memory: Memory, beam: Beam) -> list[list[Hypothesis]]:
+    def finish(self, decoder: Stepper, memory: Memory, beam: Beam) -> list[list[Hypothesis]]:
         """The finished outputs of each source, n_best of them, best first; fewer if a constraint allows no more."""
-        steps = [Step(*(part.cpu() for part in vars(step).values())) for step in beam.steps]
-        if any(step.totals.isnan().any() for step in steps):
+        steps = [Step(*map(as_numpy, vars(step).values())) for step in beam.steps]
+        if any(np.isnan(step.totals).any() for step in steps):
             raise SeqloomError("the model's scores are not finite: its training diverged; lower train.learning_rate")
         places = [{int(entry): row for row, entry in enumerate(step.entries)} for step in steps]
         forced = prefixes(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for number, step in enumerate(steps):
-            for row, slot in step.finished.nonzero().tolist():
+            for row, slot in np.argwhere(step.finished).tolist():
                 entry = int(step.entries[row])
                 tokens, log_probs = trace(steps, places, number, entry, slot)
                 length = len(forced[entry]) + len(tokens)
-                score = float(step.totals[row, slot] / self.normaliser(length))
+                score = float(step.totals[row, slot]) / self.normaliser(length)
                 body = tokens if decoder.eos is None else tokens[:-1]
                 found[entry].append(Hypothesis(forced[entry] + body, score, log_probs))
         if self.coverage_penalty:
             found = self.covered(decoder, memory, found)
         return [sorted(each, key=lambda one: -one.score)[: self.n_best] for each in found]
 
-    def covered(self, decoder: Decoder, memory: Memory, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    def covered(self, decoder: Stepper, memory: Memory, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Scores with beta * sum_i log(min(sum_j a_ij, 1)) added: a source word nobody looked at costs."""
         result = []
         for entry, hypotheses in enumerate(found):
             scored = []
             if hypotheses:
-                inputs = Padded.stack([torch.tensor([decoder.bos, *each.tokens]) for each in hypotheses])
-                inputs = inputs.to(memory.lengths.device)
-                ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
+                inputs = Padded.stack([np.array([decoder.bos, *each.tokens]) for each in hypotheses])
+                inputs = inputs.like(memory.lengths)
+                ours = memory.select(like(memory.lengths, [entry]))
                 maps = decoder(ours, inputs, attention=True).attention
                 if "source" not in maps:
                     raise ValueError("coverage_penalty needs a decoder that attends the source")
                 weights = maps["source"].mean((1, 2)) * inputs.mask[:, :, None]  # (n, U, T)
-                coverage = (
-                    weights.sum(1)[:, : int(ours.lengths[0])].clamp(torch.finfo(weights.dtype).tiny, 1).log().sum(-1)
-                )
+                xp = namespace(weights)
+                seen = weights.sum(1)[:, : int(ours.lengths[0])].clip(xp.finfo(weights.dtype).tiny, 1)  # (n, T)
+                coverage = xp.log(seen).sum(1)
                 for each, amount in zip(hypotheses, coverage.tolist()):
                     scored.append(replace(each, score=each.score + self.coverage_penalty * amount))
             result.append(scored)
         return result
 
 
-def leave(beam: Beam, keep: Tensor) -> Beam:
+def leave(beam: Beam, keep: Array) -> Beam:
     """The beam of the sources at those places only."""
     width = beam.totals.shape[1]
-    rows = (keep[:, None] * width + torch.arange(width, device=keep.device)).flatten()
+    rows = (keep[:, None] * width + namespace(keep).arange(width, device=keep.device)).flatten()
     return replace(
         beam,
         entries=beam.entries[keep],

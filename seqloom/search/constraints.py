@@ -1,15 +1,13 @@
 """Which symbols may follow: minimum length, banned and required symbols, no repeated n-grams.
 
-All are one mechanism, the `Constraint`: a state a hypothesis carries and a mask over the next symbol.
+All are one mechanism, the `Constraint`: a state a hypothesis carries, and which next symbols it forbids.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from seqloom.contracts import Constraint, Decoder
+from seqloom.arrays import Array, like, namespace, perhaps
+from seqloom.plain_contracts import Constraint, Stepper
 from seqloom.types import Padded, State, hold, select
 
 
@@ -19,32 +17,36 @@ class MinimumLength(Constraint):
     def __init__(self, length: int, eos: int):
         self.length, self.eos = length, eos
 
-    def start(self, rows: int, limit: Tensor) -> State:
-        return {"count": limit.new_full((rows,), -1)}  # the BOS that comes first is no symbol of the output
+    def start(self, rows: int, limit: Array) -> State:
+        return {"count": namespace(limit).full_like(limit, -1)}  # the BOS that comes first is no symbol of the output
 
-    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        count = state["count"] + 1
-        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
-        allowed[:, self.eos] = count >= self.length
-        return allowed, {"count": count}
+    def step(self, token: Array, state: State) -> State:
+        return {"count": state["count"] + 1}
+
+    def forbid(self, scores: Array, state: State) -> Array:
+        return without(scores, self.eos, state["count"] < self.length)
 
 
 class Banned(Constraint):
     """These symbols never, and these phrases never to their end."""
 
     def __init__(self, phrases: Sequence[Sequence[int]]):
-        self.phrases = [list(phrase) for phrase in phrases if phrase]
+        self.symbols = [phrase[0] for phrase in phrases if len(phrase) == 1]
+        self.phrases = [list(phrase) for phrase in phrases if len(phrase) > 1]
         self.longest = max(map(len, self.phrases), default=1)
 
-    def start(self, rows: int, limit: Tensor) -> State:
-        return {"recent": limit.new_full((rows, self.longest), -1)}
+    def start(self, rows: int, limit: Array) -> State:
+        return {"recent": nothing(limit, self.longest)} if self.phrases else {}
 
-    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        recent = torch.cat([state["recent"][:, 1:], token[:, None]], dim=1)
-        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
+    def step(self, token: Array, state: State) -> State:
+        return {"recent": followed(state["recent"][:, 1:], token)} if self.phrases else {}
+
+    def forbid(self, scores: Array, state: State) -> Array:
+        for symbol in self.symbols:
+            scores[:, symbol] = float("-inf")
         for phrase in self.phrases:
-            allowed[:, phrase[-1]] &= ~ends_with(recent, phrase[:-1])
-        return allowed, {"recent": recent}
+            scores = without(scores, phrase[-1], ends_with(state["recent"], phrase[:-1]))
+        return scores
 
 
 class NoRepeat(Constraint):
@@ -53,18 +55,23 @@ class NoRepeat(Constraint):
     def __init__(self, length: int):
         self.length = length
 
-    def start(self, rows: int, limit: Tensor) -> State:
-        return {"history": limit.new_zeros(rows, 0)}
+    def start(self, rows: int, limit: Array) -> State:
+        return {"history": nothing(limit, 0)}
 
-    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        history = torch.cat([state["history"], token[:, None]], dim=1)  # (rows, t), BOS first
-        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
-        if history.shape[1] >= self.length:
-            grams = history.unfold(1, self.length, 1)  # (rows, t - n + 1, n)
-            recent = history[:, history.shape[1] - self.length + 1 :]  # (rows, n - 1)
-            repeats = (grams[:, :, :-1] == recent[:, None]).all(-1)  # (rows, t - n + 1)
-            allowed = ~marked(grams[:, :, -1], repeats, vocabulary)
-        return allowed, {"history": history}
+    def step(self, token: Array, state: State) -> State:
+        return {"history": followed(state["history"], token)}  # (rows, t), BOS first
+
+    def forbid(self, scores: Array, state: State) -> Array:
+        history = state["history"]
+        count = history.shape[1] - self.length + 1  # of n-grams
+        if count < 1:
+            return scores
+        places = [history[:, place : place + count] for place in range(self.length)]  # n times (rows, count)
+        repeats = everything(history, count)
+        for place, symbols in enumerate(places[:-1]):
+            repeats = repeats & (symbols == history[:, count + place, None])
+        repeated = marked(places[-1], repeats, scores.shape[1])
+        return namespace(scores).where(repeated, float("-inf"), scores)
 
 
 class Required(Constraint):
@@ -78,60 +85,88 @@ class Required(Constraint):
         self.longest = max(len(phrase) for phrases in self.requirements for phrase in phrases)
         self.eos = eos
 
-    def start(self, rows: int, limit: Tensor) -> State:
+    def start(self, rows: int, limit: Array) -> State:
         return {
             "room": limit,  # symbols that may still come, EOS included; the BOS that comes first takes none
-            "recent": limit.new_full((rows, self.longest), -1),
-            "done": torch.zeros(rows, len(self.requirements), dtype=torch.bool, device=limit.device),
-            "begun": torch.zeros(rows, dtype=torch.bool, device=limit.device),
+            "recent": nothing(limit, self.longest),
+            "done": ~everything(limit, len(self.requirements)),
+            "begun": ~everything(limit, 1)[:, 0],
         }
 
-    def step(self, token: Tensor, state: State, vocabulary: int) -> tuple[Tensor, State]:
-        output = torch.where(state["begun"], token, -1)  # BOS is no part of it
-        recent = torch.cat([state["recent"][:, 1:], output[:, None]], dim=1)
-        room = state["room"] - state["begun"].long()
-        said = [
-            torch.stack([ends_with(recent, phrase) for phrase in phrases]).any(dim=0) for phrases in self.requirements
-        ]
-        done = state["done"] | torch.stack(said, dim=1)
-        allowed = torch.ones(len(token), vocabulary, dtype=torch.bool, device=token.device)
-        allowed[:, self.eos] = done.all(dim=1)
+    def step(self, token: Array, state: State) -> State:
+        xp = namespace(token)
+        output = xp.where(state["begun"], token, -1)  # BOS is no part of it
+        recent = followed(state["recent"][:, 1:], output)
+        said = [xp.stack([ends_with(recent, phrase) for phrase in phrases]).any(0) for phrases in self.requirements]
+        return {
+            "room": xp.where(state["begun"], state["room"] - 1, state["room"]),
+            "recent": recent,
+            "done": state["done"] | xp.stack(said, 1),
+            "begun": xp.ones_like(state["begun"]),
+        }
 
+    def forbid(self, scores: Array, state: State) -> Array:
+        xp = namespace(scores)
+        room, recent, done = (state[name] for name in ("room", "recent", "done"))
+        scores = without(scores, self.eos, ~done.all(1))
         # A free symbol must leave room for all that is missing, from its beginning, and for EOS.
-        shortest = torch.tensor([min(map(len, phrases)) for phrases in self.requirements], device=token.device)
-        missing = (shortest * ~done).sum(dim=1)  # (rows,)
-        tight = (room - 2 < missing) & ~done.all(dim=1)
+        shortest = like(room, [min(map(len, phrases)) for phrases in self.requirements])
+        missing = (shortest * ~done).sum(1)  # (rows,)
+        tight = (room - 2 < missing) & ~done.all(1)
         following, fitting = [], []
         for number, phrases in enumerate(self.requirements):
             for phrase in phrases:
-                symbols = torch.tensor(phrase, device=token.device)
-                for reached in (torch.zeros_like(room), self.matched(recent, phrase)):
+                symbols = like(room, phrase)
+                for reached in (xp.zeros_like(room), self.matched(recent, phrase)):
                     needed = missing - shortest[number] + len(phrase) - reached - 1
                     following.append(symbols[reached])
                     fitting.append(~done[:, number] & (needed <= room - 2))
-        only = marked(torch.stack(following, dim=1), torch.stack(fitting, dim=1), vocabulary)
-        allowed = torch.where(tight[:, None], only, allowed)
-        begun = torch.ones_like(state["begun"])
-        return allowed, {"room": room, "recent": recent, "done": done, "begun": begun}
+        only = marked(xp.stack(following, 1), xp.stack(fitting, 1), scores.shape[1])
+        return xp.where(tight[:, None] & ~only, float("-inf"), scores)
 
-    def matched(self, recent: Tensor, phrase: list[int]) -> Tensor:
+    def matched(self, recent: Array, phrase: list[int]) -> Array:
         """How many symbols of the phrase's beginning stand at the end of the output.  (rows,)"""
-        best = torch.zeros(len(recent), dtype=torch.long, device=recent.device)
+        xp = namespace(recent)
+        best = xp.zeros_like(recent[:, 0])
         for count in range(1, len(phrase)):
-            best = torch.where(ends_with(recent, phrase[:count]), count, best)
+            best = xp.where(ends_with(recent, phrase[:count]), count, best)
         return best
 
 
-def marked(symbols: Tensor, chosen: Tensor, vocabulary: int) -> Tensor:
+def without(scores: Array, symbol: int, rows: Array) -> Array:
+    """The scores, -inf at one symbol of some rows; those given are overwritten.  (rows, V), (rows,)"""
+    scores[:, symbol] = namespace(scores).where(rows, float("-inf"), scores[:, symbol])
+    return scores
+
+
+def everything(rows: Array, width: int) -> Array:
+    """True everywhere, as many rows as the array has.  (rows, width)"""
+    xp = namespace(rows)
+    return xp.ones((len(rows), width), dtype=xp.bool, device=rows.device)
+
+
+def nothing(limit: Array, width: int) -> Array:
+    """So many symbols before the first one, which are none.  (rows, width)"""
+    return namespace(limit).full((len(limit), width), -1, dtype=limit.dtype, device=limit.device)
+
+
+def followed(symbols: Array, token: Array) -> Array:
+    """With one more symbol at the end.  (rows, t), (rows,) -> (rows, t + 1)"""
+    return namespace(token).concat([symbols, token[:, None]], 1)
+
+
+def marked(symbols: Array, chosen: Array, vocabulary: int) -> Array:
     """True at the chosen symbols of each row, without asking the device which.  twice (rows, n) -> (rows, V)"""
-    mask = torch.zeros(len(symbols), vocabulary + 1, dtype=torch.bool, device=symbols.device)
-    return mask.scatter_(1, torch.where(chosen, symbols, vocabulary), True)[:, :vocabulary]
+    xp = namespace(symbols)
+    mask = ~everything(symbols, vocabulary + 1)
+    mask[xp.arange(len(symbols), device=symbols.device)[:, None], xp.where(chosen, symbols, vocabulary)] = True
+    return mask[:, :vocabulary]
 
 
-def ends_with(recent: Tensor, phrase: list[int]) -> Tensor:
+def ends_with(recent: Array, phrase: list[int]) -> Array:
     """Whether each row's last symbols are the phrase.  (rows, t) -> (rows,)"""
     tail = recent[:, recent.shape[1] - len(phrase) :]
-    return (tail == torch.tensor(phrase, dtype=recent.dtype, device=recent.device)).all(dim=1)
+    return (tail == like(recent, phrase)).all(1)
 
 
 @dataclass(frozen=True)
@@ -146,49 +181,47 @@ class Constraints:
     def begin(
         cls,
         constraints: Sequence[Constraint],
-        decoder: Decoder,
-        limit: Tensor,
+        decoder: Stepper,
+        limit: Array,
         prefix: Padded | None,
-        vocabulary: int,
     ) -> "Constraints":
         """Before the first free symbol: whatever a forced prefix holds has been counted."""
         states: State = {str(number): each.start(len(limit), limit) for number, each in enumerate(constraints)}
-        states |= {"limit": limit, "count": torch.zeros_like(limit)}
+        xp = namespace(limit)
+        states |= {"limit": limit, "count": xp.zeros_like(limit)}
         ours = cls(tuple(constraints), states, decoder.eos)
         if prefix is None:
             return ours
-        fed = torch.cat([torch.full_like(limit, decoder.bos)[:, None], prefix.values], dim=1)
+        fed = xp.concat([xp.full_like(limit, decoder.bos)[:, None], prefix.values], 1)  # (B, 1 + P)
+        rows = xp.arange(len(limit), device=limit.device)
         longest = prefix.values.shape[1]
         for place in range(longest):  # shorter prefixes begin later, so that no gap stands within a history
             own = place - (longest - prefix.lengths)
-            token = fed.gather(1, own.clamp(min=0)[:, None])[:, 0]
-            after = ours.step(token, vocabulary)[1]
-            ours = cls(ours.constraints, hold(own < 0, after.states, ours.states), ours.eos)
+            token = fed[rows, own.clip(0, None)]
+            ours = cls(ours.constraints, hold(own < 0, ours.step(token).states, ours.states), ours.eos)
         return ours
 
-    def step(self, token: Tensor, vocabulary: int) -> tuple[Tensor | None, "Constraints"]:
-        """Which symbols may follow (None: all), and the constraints after the token.  (rows, V)"""
+    def step(self, token: Array) -> "Constraints":
+        """After one more token."""
         states: State = {"limit": self.states["limit"], "count": self.states["count"] + 1}
-        allowed = None
         for number, constraint in enumerate(self.constraints):
-            mask, states[str(number)] = constraint.step(token, self.states[str(number)], vocabulary)
-            allowed = mask if allowed is None else allowed & mask
-        return allowed, Constraints(self.constraints, states, self.eos)
+            states[str(number)] = constraint.step(token, self.states[str(number)])
+        return Constraints(self.constraints, states, self.eos)
 
     @property
-    def last(self) -> Tensor:
+    def last(self) -> Array:
         """Whether the symbol that comes now is the last there is room for.  (rows,)"""
         return self.states["count"] >= self.states["limit"]
 
-    def apply(self, scores: Tensor, allowed: Tensor | None) -> Tensor:
-        """Scores (rows, V), -inf where a symbol may not follow."""
-        if allowed is not None:
-            scores = scores.masked_fill(~allowed, float("-inf"))
-        if self.eos is not None:
-            end = torch.full_like(scores, float("-inf"))
-            end[:, self.eos] = scores[:, self.eos]
-            scores = torch.where(self.last[:, None], end, scores)
+    def forbid(self, scores: Array) -> Array:
+        """The scores, -inf where a symbol may not follow; those given are overwritten.  (rows, V)"""
+        for number, constraint in enumerate(self.constraints):
+            scores = constraint.forbid(scores, self.states[str(number)])
+        if self.eos is not None and perhaps(self.last):
+            xp, end = namespace(scores), scores[:, self.eos]
+            scores = xp.where(self.last[:, None], float("-inf"), scores)
+            scores[:, self.eos] = end
         return scores
 
-    def select(self, rows: Tensor) -> "Constraints":
+    def select(self, rows: Array) -> "Constraints":
         return Constraints(self.constraints, select(self.states, rows), self.eos)

@@ -2,16 +2,17 @@
 
 temperature, top_k (Fan, Lewis & Dauphin 2018), top_p (Holtzman et al. 2020), and lecture 002's mixture of
 argmax and sampling: with argmax_every = n each n-th symbol is the likeliest one, which helps spelling.
+One seed gives the same outputs again, but others in numpy (exported models) than in torch, and on other devices.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from seqloom.contracts import Constraint, Decoder, Search
+from seqloom import arrays
+from seqloom.arrays import Array, as_numpy, descending, log_softmax, namespace, topk
 from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.constraints import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State
@@ -21,15 +22,15 @@ from seqloom.types import Hypothesis, Memory, Padded, State
 class Draw:
     """Rows that grow a symbol at a time, n a source."""
 
-    tokens: Tensor  # (rows,)
+    tokens: Array  # (rows,)
     state: State
     constraints: Constraints
-    ended: Tensor  # (rows,)
-    failed: Tensor  # (rows,): the constraints left nothing to draw
+    ended: Array  # (rows,)
+    failed: Array  # (rows,): the constraints left nothing to draw
     prefix: Padded | None
-    drawn: tuple[Tensor, ...] = ()  # each (rows,)
-    log_probs: tuple[Tensor, ...] = ()
-    live: tuple[Tensor, ...] = ()
+    drawn: tuple[Array, ...] = ()  # each (rows,)
+    log_probs: tuple[Array, ...] = ()
+    live: tuple[Array, ...] = ()
 
 
 class Sampling(Search):
@@ -64,34 +65,33 @@ class Sampling(Search):
 
     def start(
         self,
-        decoder: Decoder,
+        decoder: Stepper,
         memory: Memory,
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Draw:
         tokens, state, begun = self.opening.rows(self.n_best, decoder, memory, prefix, constraints)
-        nobody = torch.zeros_like(tokens, dtype=torch.bool)
+        xp = namespace(tokens)
+        nobody = xp.zeros_like(tokens, dtype=xp.bool)
         return Draw(tokens, state, begun, nobody, nobody, prefix)
 
-    def advance(self, decoder: Decoder, memory: Memory, beam: Draw) -> Draw:
-        generator = None
-        if self.seed is not None:
-            generator = torch.Generator(device=beam.tokens.device).manual_seed(self.seed)
+    def advance(self, decoder: Stepper, memory: Memory, beam: Draw) -> Draw:
+        generator = arrays.generator(beam.tokens, self.seed)
         every = steps_between_questions(beam.tokens)
         while len(beam.drawn) % every or not bool(beam.ended.all()):
             beam = self.step(decoder, memory, beam, generator)
         return beam
 
-    def step(self, decoder: Decoder, memory: Memory, draw: Draw, generator: torch.Generator | None) -> Draw:
+    def step(self, decoder: Stepper, memory: Memory, draw: Draw, generator: Any) -> Draw:
         """One more symbol for each row; a row that has ended gets one too, and nobody reads it."""
         logits, state = decoder.step(draw.tokens, draw.state, memory)
-        log_probs = torch.log_softmax(logits, dim=-1)  # (rows, V)
-        allowed, constraints = draw.constraints.step(draw.tokens, log_probs.shape[-1])
-        scores = constraints.apply(log_probs, allowed)
-        impossible = (scores == float("-inf")).all(dim=-1)
-        scores = torch.where(impossible[:, None], log_probs, scores)  # such a row ends now, and is no output
+        log_probs = log_softmax(logits)  # (rows, V)
+        xp, constraints = namespace(log_probs), draw.constraints.step(draw.tokens)
+        scores = constraints.forbid(xp.asarray(log_probs, copy=True))
+        impossible = (scores == float("-inf")).all(1)
+        scores = xp.where(impossible[:, None], log_probs, scores)  # such a row ends now, and is no output
         if self.argmax_every and (len(draw.drawn) + 1) % self.argmax_every == 0:
-            tokens = scores.argmax(dim=-1)
+            tokens = scores.argmax(1)
         else:
             tokens = self.draw(scores, generator)
         ended = constraints.last if decoder.eos is None else tokens == decoder.eos
@@ -103,17 +103,18 @@ class Sampling(Search):
             ended=draw.ended | ended | impossible,
             failed=draw.failed | (impossible & ~draw.ended),
             drawn=(*draw.drawn, tokens),
-            log_probs=(*draw.log_probs, log_probs.gather(1, tokens[:, None])[:, 0]),
+            log_probs=(*draw.log_probs, log_probs[xp.arange(len(tokens), device=tokens.device), tokens]),
             live=(*draw.live, ~draw.ended),
         )
 
-    def finish(self, decoder: Decoder, memory: Memory, beam: Draw) -> list[list[Hypothesis]]:
+    def finish(self, decoder: Stepper, memory: Memory, beam: Draw) -> list[list[Hypothesis]]:
         """n_best outputs a source, likeliest first; fewer where the constraints left nothing to draw."""
-        tokens, log_probs, live = (torch.stack(part, dim=1).cpu() for part in (beam.drawn, beam.log_probs, beam.live))
-        forced = prefixes(beam.prefix, memory.rows)
+        stack = namespace(beam.tokens).stack
+        tokens, log_probs, live = (as_numpy(stack(part, 1)) for part in (beam.drawn, beam.log_probs, beam.live))
+        failed, forced = as_numpy(beam.failed), prefixes(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for row, entry in enumerate(memory.owner(len(tokens)).tolist()):
-            if beam.failed[row]:
+            if failed[row]:
                 continue
             drawn = tokens[row][live[row]].tolist()
             probabilities = log_probs[row][live[row]].tolist()
@@ -121,24 +122,25 @@ class Sampling(Search):
             found[entry].append(Hypothesis(forced[entry] + body, sum(probabilities), probabilities))
         return [sorted(each, key=lambda one: -one.score) for each in found]
 
-    def draw(self, scores: Tensor, generator: torch.Generator | None) -> Tensor:
+    def draw(self, scores: Array, generator: Any) -> Array:
         """(rows, V) -> (rows,)"""
         try:
-            return torch.multinomial(self.filtered(scores), 1, generator=generator)[:, 0]
-        except RuntimeError as error:
+            return arrays.draw(self.filtered(scores), generator)
+        except ValueError as error:
             raise SeqloomError(
                 f"cannot draw from the model's scores, its training may have diverged: {error}"
             ) from None
 
-    def filtered(self, scores: Tensor) -> Tensor:
+    def filtered(self, scores: Array) -> Array:
         """Probabilities to draw from.  (rows, V) -> (rows, V)"""
-        scores = scores / self.temperature
+        xp, scores = namespace(scores), scores / self.temperature
         if self.top_k:
-            smallest = scores.topk(min(self.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
-            scores = scores.masked_fill(scores < smallest, float("-inf"))
+            smallest = topk(scores, min(self.top_k, scores.shape[-1]))[0][:, -1:]
+            scores = xp.where(scores < smallest, float("-inf"), scores)
         if self.top_p < 1:
-            ordered, places = scores.sort(dim=-1, descending=True)
-            probabilities = ordered.softmax(dim=-1)
-            beyond = probabilities.cumsum(dim=-1) - probabilities >= self.top_p  # the likeliest always stays
-            scores = scores.masked_fill(beyond.scatter(1, places, beyond), float("-inf"))
-        return scores.softmax(dim=-1)
+            ordered = descending(scores)
+            probabilities = xp.exp(log_softmax(ordered))
+            before = probabilities.cumsum(1) - probabilities  # of what is likelier: the likeliest always stays
+            smallest = xp.amin(xp.where(before < self.top_p, ordered, float("inf")), 1)[:, None]
+            scores = xp.where(scores < smallest, float("-inf"), scores)
+        return xp.exp(log_softmax(scores))

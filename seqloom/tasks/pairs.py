@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from seqloom.contracts import Codec, Task
 from seqloom.data import batching
 from seqloom.data.symbols import BOS, EOS, PAD
+from seqloom.plain_contracts import Codec, Task
 from seqloom.types import Batch, Example, Padded
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seqloom.data.corpus import Corpus
 
 
@@ -42,7 +39,9 @@ class Pairs(Task):
         self.source = target if joint else source
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
 
-    def batch(self, sources: Sequence[Tensor] | None, targets: Sequence[Tensor], rows: Iterable[int] = ()) -> Batch:
+    def batch(
+        self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
+    ) -> Batch:
         """Encoded examples, padded, as an objective sees them."""
         inputs, outputs = zip(*map(teacher_forced, targets))
         return Batch(
@@ -50,7 +49,7 @@ class Pairs(Task):
             inputs=Padded.stack(inputs, PAD),
             targets=Padded.stack(outputs, PAD),
             examples=tuple(rows),
-        )
+        ).to("cpu")
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
         return batching.plan(lengths, tokens, seed, epoch)
@@ -87,8 +86,8 @@ class Pairs(Task):
         return bool(import_module(f"seqloom.metrics.{name}").HIGHER_IS_BETTER)
 
 
-def teacher_forced(target: Tensor) -> tuple[Tensor, Tensor]:
+def teacher_forced(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What a decoder is given and what it should say: BOS before, EOS after. Vectors follow a zero and have no end."""
-    if target.is_floating_point():
-        return torch.cat([torch.zeros_like(target[:1]), target[:-1]]), target
-    return torch.cat([torch.tensor([BOS]), target]), torch.cat([target, torch.tensor([EOS])])
+    if target.dtype.kind == "f":
+        return np.concat([np.zeros_like(target[:1]), target[:-1]]), target
+    return np.append(BOS, target), np.append(target, EOS)

@@ -7,20 +7,17 @@ A line ends with EOS, which here is a line break and no end: a text begins after
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from seqloom.contracts import Codec, Task
 from seqloom.data import batching
 from seqloom.data.symbols import EOS
 from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Codec, Task
 from seqloom.types import Batch, Padded
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seqloom.data.corpus import Corpus
 
 PRIME = 7919  # shares no factor with a window, so that each of its places comes up
@@ -62,28 +59,27 @@ class Text(Task):
             targets=Padded.stack([window[1:] for window in read]),
             examples=tuple(begins),
             carry=self.carry,
-        )
+        ).to("cpu")
 
     @staticmethod
-    def window_of(corpus: Corpus, begin: int, end: int) -> Tensor:
+    def window_of(corpus: Corpus, begin: int, end: int) -> np.ndarray:
         """(1 + end - begin,)"""
         if begin:
             return corpus.stream(begin - 1, end)
-        return torch.cat([torch.tensor([EOS]), corpus.stream(0, end)])
+        return np.append(EOS, corpus.stream(0, end))
 
-    def encode(self, value: str) -> Tensor:
+    def encode(self, value: str) -> np.ndarray:
         """Lines with EOS between; the last one is not ended."""
         if not isinstance(value, str):
             raise SeqloomError(f"expected a text, not {value!r}")
-        lines = [self.target.encode(line) for line in value.split("\n")]
-        pieces = [piece for line in lines for piece in (torch.tensor([EOS]), line)]
-        return torch.cat(pieces[1:])
+        lines = [np.append(EOS, self.target.encode(line)) for line in value.split("\n")]
+        return np.concat(lines)[1:]
 
-    def decode(self, tokens: Tensor, source: None = None) -> str:
+    def decode(self, tokens: Any, source: None = None) -> str:
         lines: list[list[int]] = [[]]
-        for token in tokens.tolist():
+        for token in map(int, tokens):
             if token == EOS:
                 lines.append([])
             else:
                 lines[-1].append(token)
-        return "\n".join(self.target.decode(torch.tensor(line, dtype=torch.long)) for line in lines)
+        return "\n".join(map(self.target.decode, lines))

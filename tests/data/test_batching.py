@@ -44,7 +44,9 @@ def test_every_example_comes_once_and_within_the_budget(kind, pairs, tokens):
 def test_a_batch_takes_as_many_rows_as_fit():
     lengths = np.full((100, 2), 9, dtype=np.int32)  # ten columns each
     assert sorted(len(batch) for batch in batches_list(plan(lengths, 100, 0, 0))) == [10] * 10
-    assert sorted(len(batch) for batch in batches_list(plan(lengths, 99, 0, 0))) == [1] + [9] * 11
+    first, last, *others = sorted(len(batch) for batch in batches_list(plan(lengths, 99, 0, 0)))
+    assert first + last == 10  # the first takes a part of what it could, the last what is left
+    assert others == [9] * 10
 
 
 def test_an_example_beyond_the_budget_stands_alone():
@@ -80,12 +82,12 @@ def test_validation_goes_from_short_to_long():
 
 
 @pytest.mark.parametrize("kind", ["plan", "in_order"])
-def test_less_than_a_tenth_of_a_batch_is_padding(kind):
+def test_little_of_a_batch_is_padding(kind):
     lengths = sentences(50_000)
     batches = batches_list(batches_of(kind, lengths, 4096))
     real = lengths.sum() + len(lengths)
     padded = sum(len(batch) * (lengths[batch, 0].max() + lengths[batch, 1].max() + 1) for batch in batches)
-    assert 1 - real / padded < 0.1
+    assert 1 - real / padded < 0.08
 
 
 def test_a_million_examples_are_planned_in_seconds():

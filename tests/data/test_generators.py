@@ -48,8 +48,8 @@ def test_two_values_are_marked_one_in_each_half_and_the_target_is_their_sum(leng
     codec = Numbers().fit(["0,1"])
     places = []
     for example in adding(300, length=length):
-        values, markers = codec.encode(example.source).double().unbind(1)
-        first, second = markers.nonzero().flatten().tolist()
+        values, markers = codec.encode(example.source).astype(np.float64).T
+        first, second = markers.nonzero()[0].tolist()
         assert first < length // 2 <= second < length
         places += [first, second]
         assert float(example.target) == pytest.approx(float(values[first] + values[second]), abs=1e-6)

@@ -1,0 +1,132 @@
+"""Arrays of numpy or of torch, in one piece of code, and torch is not imported for numpy's.
+
+NumPy 2 and torch share most words: `xp = namespace(array)` is one of the two modules, and `xp.where`, `xp.concat`,
+`xp.full(..., device=array.device)` or `array.sum(1)` mean the same in both. What they spell differently is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any  # a torch.Tensor or a numpy.ndarray
+BLOCK = 64  # numbers of which only the largest is looked at first,
+MANY = 2048  # where a row has so many
+
+
+def namespace(array: Array) -> Any:
+    """The module whose functions take this array: numpy, or torch."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np
+    import torch
+
+    return torch
+
+
+def like(array: Array, values: Any) -> Array:
+    """Values as an array of the same kind, on the same device."""
+    return namespace(array).asarray(values, device=array.device)
+
+
+def cast(array: Array, other: Array) -> Array:
+    """An array with the data type of the other one."""
+    return array.astype(other.dtype) if isinstance(array, np.ndarray) else array.to(other.dtype)
+
+
+def as_numpy(array: Array) -> np.ndarray:
+    """An array in numpy, wherever it was; numpy knows no bfloat16."""
+    if isinstance(array, np.ndarray):
+        return array
+    array = array.detach().cpu()
+    return array.float().numpy() if str(array.dtype) == "torch.bfloat16" else array.numpy()
+
+
+def as_tensor(array: Array, device: Any) -> Array:
+    """An array in torch, on a device."""
+    import torch
+
+    tensor = torch.from_numpy(array) if isinstance(array, np.ndarray) else array
+    return tensor.to(device, non_blocking=True)
+
+
+def take_rows(value: Any, rows: Array) -> Any:
+    """Some rows, in that order, of an array, or of whatever has an `index_select` of its own."""
+    return value[rows] if isinstance(value, np.ndarray) else value.index_select(0, rows)
+
+
+def perhaps(mask: Array) -> bool:
+    """Whether any is true; of an accelerator, which asking would stall, that some may be."""
+    return str(mask.device) != "cpu" or bool(mask.any())
+
+
+def log_softmax(logits: Array) -> Array:
+    """(..., V) -> (..., V)"""
+    if not isinstance(logits, np.ndarray):
+        return logits.log_softmax(-1)
+    with np.errstate(invalid="ignore"):  # -inf everywhere: not a number, as in torch
+        shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def descending(values: Array) -> Array:
+    """Each row sorted, the largest first.  (rows, n) -> (rows, n)"""
+    return np.sort(values, 1)[:, ::-1] if isinstance(values, np.ndarray) else values.sort(1, descending=True).values
+
+
+def topk(values: Array, count: int) -> tuple[Array, Array]:
+    """The largest of each row, best first, and where they stand.  (rows, n) -> twice (rows, count)
+
+    Many numbers are dealt into blocks first: only blocks with the largest maxima matter, and maxima are cheap.
+    """
+    rows, size = values.shape
+    blocks = size // BLOCK
+    if size < MANY or blocks < 4 * count:
+        return _topk(values, count)
+    xp, whole = namespace(values), blocks * BLOCK
+    _, chosen = _topk(xp.amax(values[:, :whole].reshape(rows, BLOCK, blocks), 1), count)  # (rows, count)
+    members = blocks * xp.arange(BLOCK, device=values.device)
+    rest = xp.arange(whole, size, device=values.device)
+    places = xp.concat([(chosen[:, :, None] + members).reshape(rows, -1), xp.broadcast_to(rest, (rows, len(rest)))], 1)
+    each = xp.arange(rows, device=values.device)[:, None]
+    best, inside = _topk(values[each, places], count)
+    return best, places[each, inside]
+
+
+def _topk(values: Array, count: int) -> tuple[Array, Array]:
+    if not isinstance(values, np.ndarray):
+        if count == 1:
+            best, places = values.max(dim=1, keepdim=True)
+            return best, places
+        return values.topk(count, dim=1)
+    each = np.arange(len(values))[:, None]
+    if count == 1:
+        places = values.argmax(1)[:, None]
+        return values[each, places], places
+    first = values.shape[1] - count
+    places = np.argpartition(values, first, 1)[:, first:]  # in no order
+    places = places[each, np.argsort(values[each, places], 1)[:, ::-1]]
+    return values[each, places], places
+
+
+def generator(array: Array, seed: int | None) -> Any:
+    """A source of random numbers for arrays of this kind. The same seed gives other numbers in numpy and in torch."""
+    if isinstance(array, np.ndarray):
+        return np.random.default_rng(seed)
+    import torch
+
+    return None if seed is None else torch.Generator(device=array.device).manual_seed(seed)
+
+
+def draw(probabilities: Array, generator: Any) -> Array:
+    """One place of each row, by chance; a ValueError if the rows are no probabilities.  (rows, n) -> (rows,)"""
+    if not isinstance(probabilities, np.ndarray):
+        try:
+            return probabilities.multinomial(1, generator=generator)[:, 0]
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+    bounds = probabilities.cumsum(1, dtype=np.float64)
+    if not (np.isfinite(bounds[:, -1]) & (bounds[:, -1] > 0)).all():
+        raise ValueError("probabilities are not finite, or all are 0")
+    drawn = generator.random((len(bounds), 1)) * bounds[:, -1:]  # below the last bound, hence never beyond it
+    return (bounds <= drawn).sum(1)
