@@ -110,6 +110,8 @@ class Run:
         path = Path(path)
         if not (path / "format.json").is_file():
             reason = "it has no format.json" if path.is_dir() else "there is no such folder"
+            if (path / "engine.json").is_file():
+                reason = "it is an exported model, for `seqloom predict` and `evaluate` alone"
             raise SeqloomError(f"{path} is not a run folder: {reason}; a run folder is what `seqloom train` writes")
         version = read_json(path / "format.json").get("format")
         if not isinstance(version, int):
@@ -249,6 +251,11 @@ class Run:
             os.truncate(self.metrics, size)
 
     # -- environment
+
+    def threads(self) -> int:
+        """How many the training was done with; 0 where nothing is known of it."""
+        path = self.path / "environment.json"
+        return int(read_json(path).get("threads", 0)) if path.exists() else 0
 
     def note_environment(self, **further: Any) -> list[str]:
         """Write down what results depend on to the last bit; for a resumed run, sentences on what has changed."""

@@ -145,5 +145,5 @@ def tensors(state: dict[str, Any]) -> Iterator[torch.Tensor]:
     for value in state.values():
         if isinstance(value, dict):
             yield from tensors(value)
-        else:
+        elif isinstance(value, torch.Tensor):
             yield value

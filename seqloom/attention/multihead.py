@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from seqloom.contracts import Attention
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear, linear_of_several
+from seqloom.layers.packing import Packing
 from seqloom.types import Memory, State
 
 
@@ -19,63 +22,92 @@ class MultiHead(Attention):
         if query_size % heads:
             raise ValueError(f"heads = {heads} does not divide the size {query_size}")
         self.output_size = query_size
-        self.heads, self.dropout = heads, dropout
-        self.query = nn.Linear(query_size, query_size)
-        self.key_value = nn.Linear(memory_size, 2 * query_size)
-        self.output = nn.Linear(query_size, query_size)
+        self.heads = heads
+        self.query = Linear(query_size, query_size)
+        self.key_value = Linear(memory_size, 2 * query_size)
+        self.output = Linear(query_size, query_size)
+        self.dropout = Dropout(dropout)
         for projection in (self.query, self.key_value):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
         nn.init.zeros_(self.output.bias)
 
     def prepare(self, memory: Memory) -> Memory:
-        keys, values = self.keys_values(memory.states)
-        return memory.with_extra(keys=keys, values=values)
+        packing = Packing(memory.mask)
+        keys, values = self.keys_values(packing.pack(memory.states), packing)
+        padding = {} if packing.full else {"bias": bias(packing.mask)}
+        return memory.with_extra(keys=keys, values=values, **padding)
 
-    def keys_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, D) -> twice (B, T, size)"""
-        keys, values = self.key_value(states).chunk(2, dim=-1)
-        return keys, values
+    def queries(self, states: Tensor, packing: Packing) -> Tensor:
+        """(N, D) -> (B, heads, T, d)"""
+        return packing.unpack_heads(self.query(states), self.heads)[0]
+
+    def keys_values(self, states: Tensor, packing: Packing) -> Tensor:
+        """(N, D) -> (2, B, heads, T, d)"""
+        return packing.unpack_heads(self.key_value(states), self.heads, 2)
+
+    def queries_keys_values(self, states: Tensor, packing: Packing) -> Tensor:
+        """Of states that attend each other.  (N, D) -> (3, B, heads, T, d)"""
+        return packing.unpack_heads(linear_of_several(states, (self.query, self.key_value)), self.heads, 3)
 
     def forward(
         self, query: Tensor, memory: Memory, state: State, weights: bool = False
     ) -> tuple[Tensor, State, Tensor | None]:
-        rows, length, _ = query.shape
-        folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * Q, D): n rows a source
-        allowed = memory.mask[:, None, None]  # (B, 1, 1, T)
-        context, weight = self.attend(folded, memory.extra["keys"], memory.extra["values"], allowed, weights=weights)
-        if weight is not None:  # (B, heads, n * Q, T) -> (rows, heads, Q, T)
-            weight = weight.unflatten(2, (-1, length)).transpose(1, 2).reshape(rows, self.heads, length, -1)
-        return context.view(rows, length, -1), state, weight
+        packing = Packing.full_of(query.shape[0], query.shape[1], query.device)
+        context, weight = self.look(query.flatten(0, 1), packing, memory, weights)
+        return context.view(*query.shape[:2], -1), state, weight
+
+    def look(
+        self, query: Tensor, packing: Packing, memory: Memory, weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """At a prepared memory, n rows a source.  (N, D) -> (N, D), (rows, heads, Q, T)"""
+        asked, extra = together(self.queries(query, packing), memory.rows), memory.extra
+        context, weight = self.attend(asked, extra["keys"], extra["values"], extra.get("bias"), weights=weights)
+        return self.output(packing.pack_heads(apart(context, packing.width))), (
+            None if weight is None else apart(weight, packing.width)
+        )
 
     def attend(
         self,
         query: Tensor,
         keys: Tensor,
         values: Tensor,
-        allowed: Tensor | None,
+        bias: Tensor | None = None,
         causal: bool = False,
         weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(B, Q, size), (B, T, size), allowed broadcast to (B, heads, Q, T) -> (B, Q, size), (B, heads, Q, T)
+        """(B, heads, Q, d), twice (B, heads, T, d), bias (B, 1, 1 or Q, T) -> (B, heads, Q, d), (B, heads, Q, T)
 
-        `causal` means that query i sees keys 0..i; it stands instead of a mask.
+        The bias is added to scores, -inf where a query may not look; `causal` stands instead of one: query i sees
+        keys 0..i.
         """
-        query, keys, values = (self.split(part) for part in (self.query(query), keys, values))
-        weight = None
-        if weights:
-            if causal:
-                allowed = torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool, device=query.device).tril()
-            scores = query @ keys.transpose(2, 3) * query.shape[-1] ** -0.5
-            if allowed is not None:
-                scores = scores.masked_fill(~allowed, float("-inf"))
-            weight = torch.softmax(scores, dim=-1)
-            context = weight @ values
-        else:
-            dropout = self.dropout if self.training else 0.0
-            context = scaled_dot_product_attention(query, keys, values, allowed, dropout, is_causal=causal)
-        return self.output(context.transpose(1, 2).flatten(2)), weight
+        if bias is not None:
+            bias = bias.to(query.dtype)
+        if not weights and not self.dropout.active:
+            return scaled_dot_product_attention(query, keys, values, bias, is_causal=causal), None
+        if causal:
+            bias = query.new_full((query.shape[2], keys.shape[2]), float("-inf")).triu(1)
+        scores = torch.matmul(query * query.shape[-1] ** -0.5, keys.transpose(2, 3))
+        if bias is not None:
+            scores = scores + bias
+        weight = torch.softmax(scores, dim=-1)
+        return self.dropout(weight) @ values, weight if weights else None
 
-    def split(self, tensor: Tensor) -> Tensor:
-        """(B, T, size) -> (B, heads, T, size / heads)"""
-        return tensor.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+def bias(mask: Tensor) -> Tensor:
+    """What is added to the scores of keys: nothing, or -inf where the mask is false.  (B, T) -> (B, 1, 1, T)"""
+    return torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))[:, None, None]
+
+
+def together(values: Tensor, sources: int) -> Tensor:
+    """Rows of one source as one.  (rows, heads, Q, ...) -> (B, heads, n * Q, ...)"""
+    if len(values) == sources:
+        return values
+    return values.unflatten(0, (sources, -1)).transpose(1, 2).flatten(2, 3)
+
+
+def apart(values: Tensor, width: int) -> Tensor:
+    """The inverse.  (B, heads, n * Q, ...) -> (rows, heads, Q, ...)"""
+    if values.shape[2] == width:
+        return values
+    return values.unflatten(2, (-1, width)).transpose(1, 2).flatten(0, 1)

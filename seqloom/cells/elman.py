@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqloom.cells.fused import run_kernel
 from seqloom.contracts import Cell
+from seqloom.layers.linear import linear
 from seqloom.types import Padded, State
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqloom.cells.fused import run_kernel
 from seqloom.contracts import Cell
+from seqloom.layers.linear import linear, plus_linear
 from seqloom.types import Padded, State
 
 GATES = ("input", "forget", "candidate", "output")  # in the order of torch
@@ -50,7 +50,7 @@ class LSTM(Cell):
         return linear(inputs, self.kernel.weight_ih_l0, bias)  # (..., gates * size)
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        values = torch.addmm(projected, state["hidden"], self.kernel.weight_hh_l0.t())
+        values = plus_linear(projected, state["hidden"], self.kernel.weight_hh_l0)
         gates = dict(zip(self.gates, values.chunk(len(self.gates), dim=-1)))
 
         def through(gate: str, value: Tensor) -> Tensor:

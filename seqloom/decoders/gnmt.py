@@ -9,12 +9,13 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqloom.attention.additive import Additive
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.layers.bridge import Bridge, Kind
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import projection
 from seqloom.types import Memory, Output, Padded, State, hold
 
 
@@ -51,7 +52,7 @@ class GNMT(Decoder):
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.residual = residual
         self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.attention = attention(query_size=size, memory_size=memory_size)
         widths = [embedding_size, *[size] * (layers - 1)]
         self.cells = cast(
@@ -109,6 +110,6 @@ class GNMT(Decoder):
         seen = torch.cat(maps, dim=2) if maps else None
         return torch.stack(outputs, dim=1), torch.cat(contexts, dim=1), now, seen
 
-    def project(self, hidden: Tensor) -> Tensor:
-        """(..., size) -> (..., V)"""
-        return linear(hidden, self.embedding.weight) if self.output is None else self.output(hidden)
+    @property
+    def project(self) -> Callable[[Tensor], Tensor]:
+        return projection(self.output, self.embedding)

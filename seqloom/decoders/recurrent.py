@@ -17,11 +17,12 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.layers.bridge import Bridge, Kind
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import projection
 from seqloom.layers.recurrent import RecurrentStack
 from seqloom.types import Memory, Output, Padded, State, hold
 
@@ -67,7 +68,7 @@ class Recurrent(Decoder):
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         self.attention = attention(query_size=size, memory_size=memory_size) if attention else None
         context_size = self.attention.output_size if self.attention else 0
@@ -222,6 +223,6 @@ class Recurrent(Decoder):
             context = self.summary(embedded, memory)
         return torch.cat([hidden, embedded] if context is None else [hidden, context, embedded], dim=-1)
 
-    def project(self, hidden: Tensor) -> Tensor:
-        """(..., hidden_size) -> (..., V)"""
-        return linear(hidden, self.embedding.weight) if self.output is None else self.output(hidden)
+    @property
+    def project(self) -> Callable[[Tensor], Tensor]:
+        return projection(self.output, self.embedding)

@@ -3,21 +3,23 @@
 Vaswani et al. 2017, section 3.1; Radford et al. 2018 for the decoder alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqloom.contracts import Decoder
 from seqloom.layers.embedding import Positioned, embedding
+from seqloom.layers.history import History
+from seqloom.layers.linear import projection
+from seqloom.layers.packing import Packing
 from seqloom.layers.transformer import Norm, TransformerLayer
 from seqloom.types import Memory, Output, Padded, State
 
 
 class Transformer(Decoder):
-    """State: {"layers": caches, "seen": (rows, t) which cached positions are real, "clock": (rows,) how many}."""
+    """State: {"history": what was said, as keys and values, "clock": (rows,) how many symbols}."""
 
     grows = True
 
@@ -68,50 +70,44 @@ class Transformer(Decoder):
         return memory.with_extra(**prepared)
 
     def start(self, memory: Memory) -> State:
-        rows = memory.rows
-        empty = self.embedding.weight.new_zeros(rows, 0, self.embedding.embedding_dim)
+        device = self.embedding.weight.device
         return {
-            "layers": {str(number): {"keys": empty, "values": empty} for number in range(len(self.layers))},
-            "seen": torch.zeros(rows, 0, dtype=torch.bool, device=empty.device),
-            "clock": torch.zeros(rows, dtype=torch.long, device=empty.device),
+            "history": History.empty(memory.rows, device),
+            "clock": torch.zeros(memory.rows, dtype=torch.long, device=device),
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        output = self(memory, Padded(token[:, None], torch.ones_like(token)), state)
-        return output.scores[:, 0], output.state
+        hidden, after, _ = self.read(token[:, None], Packing.full_of(len(token), 1, token.device), state, memory)
+        return self.project(hidden), {**after, "clock": state["clock"] + 1}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
-        seen = torch.cat([state["seen"], inputs.mask], dim=1)  # (rows, t + U)
-        past, length = state["seen"].shape[1], inputs.values.shape[1]
-        allowed = None
-        if past:  # what is cached and real, and new positions up to one's own
-            causal = torch.ones(length, past + length, dtype=torch.bool, device=seen.device).tril(past)
-            itself = causal & ~causal.tril(past - 1)  # so that even a padded query has something to see
-            allowed = (causal & seen[:, None] | itself)[:, None]  # (rows, 1, U, t + U)
+        packing = Packing(inputs.mask)
+        hidden, after, maps = self.read(inputs.values, packing, state, memory, attention)
+        return Output(packing.unpack(hidden), self.project, {**after, "clock": state["clock"] + inputs.lengths}, maps)
 
-        values = self.positioned(self.embedding(inputs.values), state["clock"] if past else None)
-        caches: State = {}
+    def read(
+        self, tokens: Tensor, packing: Packing, state: State, memory: Memory, attention: bool = False
+    ) -> tuple[Tensor, State, dict[str, Tensor]]:
+        """What is thought at all new positions (N, size), the state but its clock, and if asked who looked where."""
+        history = state["history"].grow(packing.mask, packing.full)
+        positions = state["clock"] if packing.width == 1 else packing.offsets(state["clock"])
+        values = self.positioned(self.embedding(packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []
         for number, layer in enumerate(self.layers):
-            name = str(number)
-            scope = memory.view(name) if self.attends else memory
-            values, caches[name], to_memory, to_self = layer.decode(
-                values, scope, state["layers"][name], allowed, attention
-            )
+            scope = memory.view(str(number)) if self.attends else memory
+            values, to_memory, to_self = layer.decode(values, packing, scope, history, number, attention)
             if to_memory is not None:
                 cross.append(to_memory)
             if to_self is not None:
                 own.append(to_self)
-        hidden = self.norm(values)
-        maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, t + U)
+        maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, nodes)
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        after = {"layers": caches, "seen": seen, "clock": state["clock"] + inputs.lengths}
-        return Output(hidden, self.project, after, maps)
+        return self.norm(values), {"history": history}, maps
 
-    def project(self, hidden: Tensor) -> Tensor:
-        """(..., size) -> (..., V)"""
-        return linear(hidden, self.embedding.weight) if self.output is None else self.output(hidden)
+    @property
+    def project(self) -> Callable[[Tensor], Tensor]:
+        return projection(self.output, self.embedding)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Cell, Encoder
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import reading
 from seqloom.types import Memory, Padded, State
 
@@ -42,7 +43,7 @@ class Recurrent(Encoder):
         both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # how many layers read both ways
         self.reverse, self.residual = reverse, residual
         self.embedding = reading(vocabulary, features, embedding_size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         widths = [embedding_size, *(2 * size if layer < both else size for layer in range(layers))]
         self.output_size = widths[-1]

@@ -6,8 +6,10 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
+from seqloom.attention.multihead import bias
 from seqloom.contracts import Encoder
 from seqloom.layers.embedding import Positioned, reading
+from seqloom.layers.packing import Packing
 from seqloom.layers.transformer import Norm, TransformerLayer
 from seqloom.types import Memory, Padded
 
@@ -43,15 +45,15 @@ class Transformer(Encoder):
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        mask = source.mask
-        values = self.positioned(self.embedding(source.values))  # (B, T, size)
+        packing = Packing(source.mask)
+        visible = None if packing.full else bias(packing.mask)
+        values = self.positioned(self.embedding(packing.pack(source.values)), packing.offsets())  # (N, size)
         weights: list[Tensor] = []
         for layer in self.layers:
-            values, weight = layer.encode(values, mask, attention)
+            values, weight = layer.encode(values, packing, visible, attention)
             if weight is not None:
                 weights.append(weight)
-        values = self.norm(values)
-        real = mask[:, :, None].to(values.dtype)
-        summary = (values * real).sum(1) / real.sum(1)  # the mean of real positions, for recurrent decoders
+        states = packing.unpack(self.norm(values))  # (B, T, size)
+        summary = states.sum(1) / source.lengths[:, None].to(states.dtype)  # the mean, for recurrent decoders
         extra = {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
-        return Memory(values, source.lengths, {"summary": summary}, extra)
+        return Memory(states, source.lengths, {"summary": summary}, extra)

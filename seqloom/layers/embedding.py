@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from seqloom.layers.dropout import Dropout
 from seqloom.layers.positions import Learned, Sinusoidal
 
 
@@ -44,11 +45,8 @@ class Positioned(nn.Module):
         super().__init__()
         self.scale = size**0.5
         self.positions = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=longest)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
-    def forward(self, embedded: Tensor, start: Tensor | None = None) -> Tensor:
-        """(rows, T, size); start (rows,) is the position of the first, 0 unless given."""
-        positions = torch.arange(embedded.shape[1], device=embedded.device)
-        if start is not None:
-            positions = start[:, None] + positions  # (rows, T)
-        return self.dropout(embedded * self.scale + self.positions(positions).to(embedded.dtype))
+    def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
+        """(..., size) at positions (...)"""
+        return self.dropout(torch.add(self.positions(positions).to(embedded.dtype), embedded, alpha=self.scale))

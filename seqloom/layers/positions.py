@@ -16,11 +16,17 @@ class Sinusoidal(nn.Module):
         if size % 2:
             raise ValueError(f"sinusoidal positions need an even size, not {size}")
         self.register_buffer("frequencies", torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size)), False)
+        self.table = torch.zeros(0, size)  # of the positions met so far
 
     def forward(self, positions: Tensor) -> Tensor:
         """(...) -> (..., size)"""
-        angles = positions[..., None] * self.frequencies
-        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+        count = int(positions.max()) + 1 if positions.numel() else 0
+        known = self.table.device == self.frequencies.device and self.table.dtype == self.frequencies.dtype
+        if not known or count > len(self.table):
+            with torch.inference_mode(False):  # training will use it too
+                angles = torch.arange(2 * count, device=self.frequencies.device)[:, None] * self.frequencies
+                self.table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+        return self.table[positions]
 
 
 class Learned(nn.Module):

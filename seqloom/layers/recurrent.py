@@ -6,6 +6,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from seqloom.contracts import Cell
+from seqloom.layers.dropout import Dropout
 from seqloom.types import Padded, State
 
 
@@ -31,7 +32,7 @@ class RecurrentStack(nn.Module):
         widths = [input_size] + [size] * (layers - 1)
         self.cells = cast(Sequence[Cell], nn.ModuleList(cell(input_size=width, size=size) for width in widths))
         self.residual = residual
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, rows: int) -> State:
         return {str(layer): cell.start(rows) for layer, cell in enumerate(self.cells)}

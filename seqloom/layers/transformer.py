@@ -1,15 +1,18 @@
-"""Transformer layers, before or after normalisation.
+"""Transformer layers, before or after normalisation. All work on packed positions, so that none is padding.
 
 Vaswani et al. 2017, section 3.1 (`norm="post"`); Xiong et al. 2020 for `norm="pre"`, which trains without care.
 """
 
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
-from seqloom.attention.multihead import MultiHead
-from seqloom.types import Memory, State
+from seqloom.attention.multihead import MultiHead, apart, together
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.history import History
+from seqloom.layers.linear import Linear
+from seqloom.layers.packing import Packing
+from seqloom.types import Memory
 
 Norm = Literal["pre", "post"]
 
@@ -21,13 +24,13 @@ class Residual(nn.Module):
         super().__init__()
         self.before = norm == "pre"
         self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def enter(self, values: Tensor) -> Tensor:
         return self.norm(values) if self.before else values
 
     def leave(self, values: Tensor, change: Tensor) -> Tensor:
-        values = values + self.dropout(change)
+        values = self.dropout.added(values, change)
         return values if self.before else self.norm(values)
 
 
@@ -36,19 +39,16 @@ class FeedForward(nn.Module):
 
     def __init__(self, *, size: int, hidden: int, dropout: float):
         super().__init__()
-        self.inner = nn.Linear(size, hidden)
-        self.outer = nn.Linear(hidden, size)
-        self.dropout = nn.Dropout(dropout)
+        self.inner = Linear(size, hidden)
+        self.outer = Linear(hidden, size)
+        self.dropout = Dropout(dropout)
 
     def forward(self, values: Tensor) -> Tensor:
-        return self.outer(self.dropout(torch.relu(self.inner(values))))
+        return self.outer(self.dropout.after_relu(self.inner(values)))
 
 
 class TransformerLayer(nn.Module):
-    """Self-attention, attention to a memory if there is one, feed-forward.
-
-    The state of a causal layer is its cache: {"keys", "values"} of all positions so far, (rows, t, size).
-    """
+    """Self-attention, attention to a memory if there is one, feed-forward."""
 
     def __init__(
         self,
@@ -69,42 +69,43 @@ class TransformerLayer(nn.Module):
         self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout)
         self.feed_residual = Residual(size=size, norm=norm, dropout=dropout)
 
-    def encode(self, values: Tensor, mask: Tensor, weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Every position sees every real one.  (B, T, size), (B, T)"""
-        entered = self.self_residual.enter(values)
-        keys, states = self.self_attention.keys_values(entered)
-        change, weight = self.self_attention.attend(entered, keys, states, mask[:, None, None], weights=weights)
-        values = self.self_residual.leave(values, change)
+    def encode(
+        self, values: Tensor, packing: Packing, bias: Tensor | None, weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Every position sees every real one.  (N, size), bias (B, 1, 1, T) -> (N, size), (B, heads, T, T)"""
+        attention, entered = self.self_attention, self.self_residual.enter(values)
+        query, keys, states = attention.queries_keys_values(entered, packing)
+        context, weight = attention.attend(query, keys, states, bias, weights=weights)
+        values = self.self_residual.leave(values, attention.output(packing.pack_heads(context)))
         return self.feed(values), weight
 
     def decode(
         self,
         values: Tensor,
+        packing: Packing,
         memory: Memory,
-        cache: State,
-        allowed: Tensor | None,
+        history: History,
+        number: int,
         weights: bool = False,
-    ) -> tuple[Tensor, State, Tensor | None, Tensor | None]:
-        """New positions see the cached ones, each other backwards, and the memory.
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """New positions see what came before, and the memory. The history has room for them at this layer's number.
 
-        values (rows, U, size); allowed (rows, 1, U, t + U), None for a causal mask without cache.
-        Returns values, the longer cache, and the weights on the memory and on the positions.
+        (N, size) -> (N, size), and the weights on the memory (rows, heads, U, T) and on nodes (rows, heads, U, nodes).
         """
-        entered = self.self_residual.enter(values)
-        keys, states = self.self_attention.keys_values(entered)
-        if cache["keys"].shape[1]:
-            keys = torch.cat([cache["keys"], keys], dim=1)  # (rows, t + U, size)
-            states = torch.cat([cache["values"], states], dim=1)
-        change, self_weight = self.self_attention.attend(
-            entered, keys, states, allowed, causal=allowed is None, weights=weights
-        )
+        attention, entered = self.self_attention, self.self_residual.enter(values)
+        new = attention.queries_keys_values(entered, packing)
+        keys, states = history.write(number, new[1:])
+        query = together(new[0], history.sources)
+        context, self_weight = attention.attend(query, keys, states, history.bias, history.causal, weights)
+        change = attention.output(packing.pack_heads(apart(context, packing.width)))
         values = self.self_residual.leave(values, change)
         cross_weight = None
         if hasattr(self, "cross_attention"):
             entered = self.cross_residual.enter(values)
-            change, _, cross_weight = self.cross_attention(entered, memory, {}, weights)
+            change, cross_weight = self.cross_attention.look(entered, packing, memory, weights)
             values = self.cross_residual.leave(values, change)
-        return self.feed(values), {"keys": keys, "values": states}, cross_weight, self_weight
+        self_weight = None if self_weight is None else apart(self_weight, packing.width)
+        return self.feed(values), cross_weight, self_weight
 
     def feed(self, values: Tensor) -> Tensor:
         return self.feed_residual.leave(values, self.feed_forward(self.feed_residual.enter(values)))

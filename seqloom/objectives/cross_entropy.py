@@ -3,15 +3,21 @@
 -(1 - e) log p(gold) - e mean(log p). Szegedy et al. 2016, section 7; the mean is over symbols that can occur.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from seqloom.contracts import Objective
+from seqloom.layers.linear import Projection
+from seqloom.layers.packing import Packing
 from seqloom.model import Model
 from seqloom.types import Batch, Loss, detach
+
+ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
 
 
 class CrossEntropy(Objective):
@@ -24,53 +30,127 @@ class CrossEntropy(Objective):
         self.label_smoothing = label_smoothing
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
-        real = batch.targets.mask
-        output = model(batch)
-        scores = output.project(output.hidden[real])  # (N, V): no work on padding
-        if scores.dtype in (torch.bfloat16, torch.float16):
-            scores = scores.float()  # a sum of many losses needs the digits
-        targets = batch.targets.values[real]  # (N,)
+        output, packing = model(batch), Packing(batch.targets.mask)
+        hidden, targets = packing.pack(output.hidden), packing.pack(batch.targets.values)  # (N, D), (N,): no padding
         smoothing = self.label_smoothing if self.training else 0.0
-        total, nll = smoothed_cross_entropy(scores, targets, smoothing)
-        correct = (scores.detach().argmax(-1) == targets).sum()
+        if isinstance(output.project, Projection):
+            total, nll, correct = projected_cross_entropy(hidden, output.project, targets, smoothing)
+        else:
+            total, nll, correct = smoothed_cross_entropy(output.project(hidden), targets, smoothing)
         state = detach(output.state) if batch.carry else None
-        return Loss(total, real.sum(), {"nll": nll, "correct": correct}, state)
+        return Loss(total, torch.tensor(len(targets), device=total.device), {"nll": nll, "correct": correct}, state)
 
 
-def smoothed_cross_entropy(scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Sums over rows of the smoothed loss and of -log p(gold); the latter has no gradient.  (N, V), (N,)"""
-    total, nll = SmoothedCrossEntropy.apply(scores, targets, smoothing)
-    return total, nll
+def smoothed_cross_entropy(scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums over rows: the smoothed loss, -log p(gold), how often gold was the likeliest.  (N, V), (N,)
+
+    Only the first has a gradient.
+    """
+    sums: tuple[Tensor, Tensor, Tensor] = SmoothedCrossEntropy.apply(scores, targets, smoothing)
+    return sums
+
+
+def projected_cross_entropy(
+    hidden: Tensor, projection: Projection, targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same of projection(hidden), whose scores never exist all at once.  (N, D), (N,)"""
+    gradients = torch.is_grad_enabled()
+    sums: tuple[Tensor, Tensor, Tensor] = ProjectedCrossEntropy.apply(
+        hidden, projection.weight, projection.bias, targets, smoothing, gradients
+    )
+    return sums
+
+
+@dataclass
+class Losses:
+    """Of some rows."""
+
+    log_probs: Tensor  # (N, V)
+    targets: Tensor  # (N,)
+    smoothing: float
+
+    def __post_init__(self) -> None:
+        gold = self.log_probs.gather(1, self.targets[:, None])[:, 0]
+        self.correct = (gold == self.log_probs.amax(dim=-1)).sum()
+        self.nll = self.total = -gold.sum()
+        self.symbols: Tensor | None = None  # which can occur, where not all can
+        if self.smoothing:
+            mean = self.log_probs.mean(dim=-1)
+            if not mean.isfinite().all():  # symbols that cannot occur take no share
+                self.symbols = self.log_probs.isfinite()
+                mean = self.log_probs.masked_fill(~self.symbols, 0).sum(-1) / self.symbols.sum(-1)
+            self.total = (1 - self.smoothing) * self.nll - self.smoothing * mean.sum()
+
+    def gradient(self) -> Tensor:
+        """At the scores, p - (1 - e) gold - e / symbols; the log-probabilities are overwritten.  (N, V)"""
+        gradient = self.log_probs.exp_()
+        if self.symbols is not None:
+            gradient.sub_(self.symbols * (self.smoothing / self.symbols.sum(-1, keepdim=True)))
+        elif self.smoothing:
+            gradient.sub_(self.smoothing / gradient.shape[-1])
+        share = gradient.new_full((len(self.targets), 1), self.smoothing - 1)
+        return gradient.scatter_add_(1, self.targets[:, None], share)
+
+
+def losses(scores: Tensor, targets: Tensor, smoothing: float) -> Losses:
+    if scores.dtype in (torch.bfloat16, torch.float16):
+        scores = scores.float()  # a sum of many losses needs the digits
+    return Losses(torch.log_softmax(scores, dim=-1), targets, smoothing)
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
-    """With its gradient by hand, p - (1 - e) gold - e / symbols: a third of the passes over (N, V) autograd makes."""
+    """With its gradient by hand: a third of the passes over (N, V) that autograd makes."""
 
     @staticmethod
-    def forward(context: Any, scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        normaliser = torch.logsumexp(scores, dim=-1)  # (N,)
-        nll = (normaliser - scores.gather(1, targets[:, None])[:, 0]).sum()
-        total, symbols = nll.clone(), None
-        if smoothing:
-            mean = scores.mean(dim=-1)
-            if not mean.isfinite().all():  # some symbols cannot occur: they take no share
-                symbols = scores.isfinite()
-                mean = scores.masked_fill(~symbols, 0).sum(-1) / symbols.sum(-1)
-            total = (1 - smoothing) * nll + smoothing * (normaliser - mean).sum()
-        context.save_for_backward(scores, targets, normaliser, symbols)
-        context.smoothing = smoothing
-        context.mark_non_differentiable(nll)
-        return total, nll
+    def forward(context: Any, scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+        found = losses(scores, targets, smoothing)
+        context.dtype = scores.dtype
+        context.save_for_backward(found.gradient())
+        total, nll = found.total.clone(), found.nll
+        context.mark_non_differentiable(nll, found.correct)
+        return total, nll, found.correct
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, scale: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        scores, targets, normaliser, symbols = context.saved_tensors
-        gradient = (scores - normaliser[:, None]).exp_()  # (N, V): p
-        if context.smoothing:
-            if symbols is None:
-                gradient.sub_(context.smoothing / scores.shape[-1])
-            else:
-                gradient.sub_(symbols * (context.smoothing / symbols.sum(-1, keepdim=True)))
-        gradient.scatter_add_(1, targets[:, None], gradient.new_full((len(targets), 1), context.smoothing - 1))
-        return gradient.mul_(scale), None, None
+    def backward(context: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = context.saved_tensors
+        return (gradient * scale).to(context.dtype), None, None
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Scores, losses and gradients of a few hundred rows after the other: what is next needed is still at hand."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        gradients: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        sums: list[Tensor] = []
+        of_hidden: list[Tensor] = []
+        of_weight = torch.zeros_like(weight) if gradients else None
+        of_bias = torch.zeros_like(bias) if gradients and bias is not None else None
+        for rows, gold in zip(hidden.split(ROWS), targets.split(ROWS)):
+            found = losses(functional.linear(rows, weight, bias), gold, smoothing)
+            sums.append(torch.stack([found.total, found.nll, found.correct.to(found.nll.dtype)]))
+            if of_weight is not None:
+                gradient = found.gradient().to(rows.dtype)
+                of_hidden.append(gradient @ weight.to(rows.dtype))
+                of_weight.addmm_(gradient.t().to(weight.dtype), rows.to(weight.dtype))
+                if of_bias is not None:
+                    of_bias += gradient.sum(dim=0)
+        if of_weight is not None:
+            context.save_for_backward(torch.cat(of_hidden), of_weight, of_bias)
+        total, nll, correct = torch.stack(sums).sum(dim=0).unbind()
+        context.mark_non_differentiable(nll, correct)
+        return total.clone(), nll, correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = [None if part is None else part * scale.to(part.dtype) for part in context.saved_tensors]
+        return *scaled, None, None, None

@@ -47,6 +47,7 @@ class NamedOptimiser:
         for group in self.torch.param_groups:
             group["lr"] = learning_rate
         self.torch.step()
+        torch.autograd.graph.increment_version(self.parameters)  # fused kernels forget to, and copies are kept by it
 
     def scale_and_clip(self, scale: float, clip: float) -> float:
         """Multiply all gradients, bound their global norm, and return the norm there was before the bound."""

@@ -39,6 +39,7 @@ class Settings:
     ema: float = 0.0  # decay of the moving average of weights; 0: off
     precision: Precision = "auto"
     device: str = "auto"
+    threads: int = 0  # of a processor; 0: as before in this run, as OMP_NUM_THREADS says, or measured
     select_by: str = ""  # the metric that says which checkpoint is best; empty: the loss
     log_every: int = 10  # updates
     checkpoint_every: int = 0  # updates; 0: at validations, which always save
@@ -47,7 +48,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("tokens", "accumulate", "log_every", "keep"):
             self._expect(name, getattr(self, name) >= 1, "1 or more")
-        for name in ("warmup", "validate_every", "decode", "patience", "average", "checkpoint_every"):
+        for name in ("warmup", "validate_every", "decode", "patience", "average", "checkpoint_every", "threads"):
             self._expect(name, getattr(self, name) >= 0, "0 or more")
         for name in ("epochs", "steps", "minutes"):
             limit = getattr(self, name)

@@ -24,6 +24,7 @@ from seqloom.checkpoint import Run
 from seqloom.contracts import Objective
 from seqloom.data import batching
 from seqloom.errors import SeqloomError, nearest
+from seqloom.threads import choose_threads
 from seqloom.train import faults, processes
 from seqloom.train.averaging import MovingAverage
 from seqloom.train.device import autocast, choose_device, choose_precision
@@ -322,6 +323,8 @@ class Trainer:
     def resume(self) -> None:
         """Go on from the newest checkpoint, if there is one."""
         newest = self.run.newest()
+        if self.device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
+            choose_threads(self.settings.threads, self.run.threads() if newest else 0)
         if newest:
             trainer, tensors = newest.trainer(), newest.optimiser()
             origin = newest.path / "optimiser.safetensors"

@@ -11,6 +11,7 @@ from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
 from seqloom.attention.multihead import MultiHead
 from seqloom.attention.projected import Projected
+from seqloom.layers.packing import Packing
 from seqloom.types import Memory
 from tests.building import build
 
@@ -136,9 +137,8 @@ def test_weights_are_the_corrected_ones_of_the_lectures_mask():
 
     # The same as a causal mask, which is how the lecture draws it.
     heads = MultiHead(query_size=4, memory_size=4, heads=1).double()
-    heads.query.load_state_dict({"weight": 2 * torch.eye(4), "bias": torch.zeros(4)})  # undoes the scale 1 / sqrt(4)
-    keys = torch.eye(4, dtype=torch.float64)[None]
-    _, causal = heads.attend(scores[None], keys, keys, None, causal=True, weights=True)
+    keys = torch.eye(4, dtype=torch.float64)[None, None]
+    _, causal = heads.attend(2 * scores[None, None], keys, keys, causal=True, weights=True)  # undoes 1 / sqrt(4)
 
     for weights in (by_length[:, 0, 0], causal[0, 0]):
         torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float64), atol=6e-4, rtol=0)
@@ -179,14 +179,23 @@ def test_several_heads_on_a_padded_memory_are_torchs(query, memory):
     torch.testing.assert_close(fused, expected)
 
 
+def attended(attention, query, states, weights, **mask):
+    """All positions real: (B, Q, size), (B, T, size) -> (B, Q, size)"""
+    asking, asked = (Packing.full_of(*values.shape[:2], device=values.device) for values in (query, states))
+    keys, values = attention.keys_values(states.flatten(0, 1), asked)
+    queries = attention.queries(query.flatten(0, 1), asking)
+    context, _ = attention.attend(queries, keys, values, weights=weights, **mask)
+    return asking.unpack(attention.output(asking.pack_heads(context)))
+
+
 @pytest.mark.parametrize("weights", [True, False])
 @torch.no_grad()
 def test_several_heads_under_a_mask_are_torchs(query, memory, weights):
     attention = build(MultiHead)
     allowed = torch.rand(QUERIES, TIME) > 0.5
     allowed[:, 0] = True  # each query sees something
-    keys, values = attention.keys_values(memory.states)
-    context, _ = attention.attend(query, keys, values, allowed[None, None], weights=weights)
+    bias = torch.zeros(QUERIES, TIME).masked_fill(~allowed, float("-inf"))
+    context = attended(attention, query, memory.states, weights, bias=bias)
     expected, _ = torchs(attention)(query, memory.states, memory.states, attn_mask=~allowed)
     torch.testing.assert_close(context, expected)
 
@@ -195,8 +204,7 @@ def test_several_heads_under_a_mask_are_torchs(query, memory, weights):
 @torch.no_grad()
 def test_the_causal_flag_is_torchs_causal_mask(memory, weights):
     attention = build(MultiHead)
-    keys, values = attention.keys_values(memory.states)
-    context, _ = attention.attend(memory.states, keys, values, None, causal=True, weights=weights)
+    context = attended(attention, memory.states, memory.states, weights, causal=True)
     blocked = torch.ones(TIME, TIME, dtype=torch.bool).triu(1)
     expected, _ = torchs(attention)(memory.states, memory.states, memory.states, attn_mask=blocked)
     torch.testing.assert_close(context, expected)

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from seqloom.objectives.cross_entropy import smoothed_cross_entropy
+from seqloom.layers.linear import Projection
+from seqloom.objectives import cross_entropy as ours_module
+from seqloom.objectives.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 
 
 @pytest.fixture
@@ -17,7 +19,8 @@ targets = torch.tensor([0, 4, 2, 2, 1, 3])
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
 def test_loss_and_gradient_are_those_of_torch(scores, smoothing):
-    ours, nll = smoothed_cross_entropy(scores, targets, smoothing)
+    ours, nll, correct = smoothed_cross_entropy(scores, targets, smoothing)
+    assert correct == (scores.argmax(-1) == targets).sum()
     theirs = cross_entropy(scores, targets, label_smoothing=smoothing, reduction="sum")
     torch.testing.assert_close(ours, theirs)
     torch.testing.assert_close(nll, cross_entropy(scores, targets, reduction="sum"))
@@ -26,7 +29,7 @@ def test_loss_and_gradient_are_those_of_torch(scores, smoothing):
 
 
 def test_the_gradient_at_the_logits_is_probability_minus_gold(scores):
-    loss, _ = smoothed_cross_entropy(scores, targets, 0.0)
+    loss, _, _ = smoothed_cross_entropy(scores, targets, 0.0)
     gold = torch.nn.functional.one_hot(targets, 5)
     torch.testing.assert_close(torch.autograd.grad(loss, scores)[0], torch.softmax(scores, -1) - gold)
 
@@ -48,3 +51,26 @@ def test_smoothing_spreads_over_symbols_that_can_occur(scores):
     torch.testing.assert_close(ours(scores), expected)
     gradient = torch.autograd.grad(ours(scores), scores)[0]
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, scores)[0])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("biased", [True, False])
+def test_scores_of_a_few_rows_at_a_time_are_those_of_all(monkeypatch, smoothing, biased):
+    monkeypatch.setattr(ours_module, "ROWS", 4)
+    hidden, weight, bias = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((6, 3), (5, 3), (5,))
+    )
+    inputs = [hidden, weight, bias] if biased else [hidden, weight]
+
+    def ours(hidden, weight, bias=None):
+        return projected_cross_entropy(hidden, Projection(weight, bias), targets, smoothing)
+
+    sums = ours(*inputs)
+    expected = smoothed_cross_entropy(Projection(*inputs[1:])(hidden), targets, smoothing)
+    for one, other in zip(sums, expected):
+        torch.testing.assert_close(one, other, check_dtype=False)
+    gradients = torch.autograd.grad(3 * sums[0], inputs)
+    torch.testing.assert_close(gradients, torch.autograd.grad(3 * expected[0], inputs))
+    assert torch.autograd.gradcheck(lambda *given: ours(*given)[0], inputs)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(*inputs), sums)

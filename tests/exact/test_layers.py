@@ -1,0 +1,141 @@
+"""Packing, drop-out and linear maps against their plain forms."""
+
+import gc
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from seqloom.layers import linear as linear_module
+from seqloom.layers.dropout import Dropout
+from seqloom.layers.linear import Linear, linear, linear_of_several
+from seqloom.layers.packing import Packing
+from seqloom.train.optimiser import NamedOptimiser
+from seqloom.train.settings import Settings
+from seqloom.types import positions_below
+
+RAGGED, FULL = positions_below(torch.tensor([3, 1, 4]), 4), torch.ones(3, 4, dtype=torch.bool)
+MASKS = pytest.mark.parametrize("mask", [RAGGED, FULL, RAGGED[:, :1]], ids=["ragged", "full", "one"])
+
+
+# -- packing
+
+
+@MASKS
+def test_packed_are_the_real_positions_in_order_and_unpacked_stand_where_they_stood(mask):
+    packing, values = Packing(mask), torch.randn(*mask.shape, 6)
+    torch.testing.assert_close(packing.pack(values), values[mask])
+    torch.testing.assert_close(packing.unpack(values[mask]), values * mask[:, :, None])
+    assert packing.offsets().tolist() == [place for row in mask for place in range(int(row.sum()))]
+
+
+@MASKS
+@pytest.mark.parametrize("parts", [1, 3])
+def test_heads_are_those_of_a_view(mask, parts):
+    packing, heads, size = Packing(mask), 2, 5
+    values = torch.randn(*mask.shape, parts * heads * size)
+    expected = (values * mask[:, :, None]).view(*mask.shape, parts, heads, size).permute(2, 0, 3, 1, 4)
+    torch.testing.assert_close(packing.unpack_heads(values[mask], heads, parts), expected)
+    torch.testing.assert_close(packing.pack_heads(expected[0]), values[mask][:, : heads * size])
+
+
+@MASKS
+def test_gradients_of_going_both_ways(mask):
+    packing = Packing(mask)
+    padded = torch.randn(*mask.shape, 2, dtype=torch.float64, requires_grad=True)
+    packed = torch.randn(int(mask.sum()), 6, dtype=torch.float64, requires_grad=True)
+    heads = torch.randn(mask.shape[0], 2, mask.shape[1], 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(packing.pack, padded)
+    assert torch.autograd.gradcheck(packing.unpack, packed)
+    assert torch.autograd.gradcheck(lambda values: packing.unpack_heads(values, 2), packed)
+    assert torch.autograd.gradcheck(packing.pack_heads, heads)
+
+
+# -- drop-out
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_so_many_elements_are_dropped_and_the_mean_stays(p):
+    torch.manual_seed(1)
+    dropped = Dropout(p)(torch.ones(400, 501))
+    share = float((dropped == 0).double().mean())
+    assert abs(share - p) < 5 * (p * (1 - p) / dropped.numel()) ** 0.5  # five standard deviations
+    assert set(dropped.unique().tolist()) == {0.0, torch.tensor(1 / (1 - p)).item()}
+    rows = (dropped == 0).double().mean(1)  # spread as those of independent draws
+    assert abs(float(rows.std()) / (p * (1 - p) / 501) ** 0.5 - 1) < 0.2
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_what_stands_beside_it_is_the_same_drop_out(p):
+    dropout = Dropout(p)
+    values, change = (torch.randn(40, 30, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def seeded(function, *given):
+        torch.manual_seed(7)
+        return function(*given)
+
+    pairs = {
+        lambda values, change: dropout.added(values, change): lambda values, change: values + dropout(change),
+        lambda values, change: dropout.after_relu(values + 0): lambda values, change: dropout(torch.relu(values)),
+    }
+    for ours, plain in pairs.items():
+        found, expected = seeded(ours, values, change), seeded(plain, values, change)
+        torch.testing.assert_close(found, expected)
+        for one, other in zip(
+            *(torch.autograd.grad(out.pow(2).sum(), (values, change), allow_unused=True) for out in (found, expected))
+        ):
+            torch.testing.assert_close(one, other)
+
+
+def test_outside_training_nothing_is_dropped():
+    values = torch.randn(3, 4)
+    assert Dropout(0.5).eval()(values) is values
+    with pytest.raises(ValueError, match=r"dropout = 1.0 must be in \[0, 1\)"):
+        Dropout(1.0)
+
+
+# -- linear maps
+
+
+@pytest.mark.parametrize("rows", [(1,), (2, 3), (40,)])
+@pytest.mark.parametrize(("inputs", "outputs"), [(4, 9), (9, 4)])
+@pytest.mark.parametrize("biased", [True, False])
+def test_few_rows_or_many_it_is_the_same_map(rows, inputs, outputs, biased):
+    layer = Linear(inputs, outputs, bias=biased)
+    values = torch.randn(*rows, inputs)
+    expected = functional.linear(values, layer.weight, layer.bias)
+    torch.testing.assert_close(layer(values), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(values), expected)
+
+
+@pytest.mark.parametrize("rows", [2, 40])
+def test_several_maps_in_one_product(rows):
+    maps, values = [nn.Linear(4, 3), nn.Linear(4, 6)], torch.randn(rows, 4)
+    expected = torch.cat([each(values) for each in maps], dim=-1)
+    torch.testing.assert_close(linear_of_several(values, maps), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(linear_of_several(values, maps), expected)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "sgd"])
+def test_a_weight_that_was_trained_is_turned_anew(optimiser):
+    layer, values = Linear(3, 8), torch.randn(1, 3)
+    with torch.no_grad():
+        before = layer(values)
+    training = NamedOptimiser(layer, Settings(optimiser=optimiser))
+    layer(values).sum().backward()
+    training.step(0.1)
+    with torch.no_grad():
+        assert not torch.allclose(layer(values), before)
+        torch.testing.assert_close(layer(values), functional.linear(values, layer.weight, layer.bias))
+
+
+def test_no_copy_outlives_its_weight():
+    gc.collect()
+    before = len(linear_module.copies)
+    with torch.no_grad():
+        linear(torch.randn(1, 3), nn.Parameter(torch.randn(8, 3)))
+    gc.collect()
+    assert len(linear_module.copies) == before
