@@ -15,6 +15,7 @@ __all__ = ["Predictor", "SeqloomError", "compare", "fit", "load"]
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seqloom.engines.exported import Exported
     from seqloom.ensemble import Average
     from seqloom.errors import SeqloomError
     from seqloom.explain.compare import compare
@@ -22,8 +23,19 @@ if TYPE_CHECKING:
     from seqloom.predict import Predictor
 
 
-def load(*paths: str | Path, device: str = "auto", trust: bool = False, average: Average = "arithmetic") -> Predictor:
-    """A trained run; several are an ensemble. A run's own code (`module:Class`) is refused unless you trust it."""
+def load(
+    *paths: str | Path, device: str = "auto", trust: bool = False, average: Average = "arithmetic"
+) -> Predictor | Exported:
+    """A trained run, or an exported one; several runs are an ensemble.
+
+    A run's own code (`module:Class`) is refused unless you trust it.
+    """
+    from seqloom.engines.engine import is_exported
+
+    if any(map(is_exported, paths)):
+        from seqloom.engines.exported import Exported
+
+        return Exported.load(paths, device, trust)
     from seqloom.predict import Predictor
 
     return Predictor.load(paths, device, trust, average)

@@ -1,5 +1,5 @@
 """python -m seqloom, which is also how torchrun starts us."""
 
-from seqloom.cli import main
+from seqloom.awake import main
 
 main()

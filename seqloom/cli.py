@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 from seqloom import __version__
+from seqloom.awake import fail, in_one_line, note, predict_lines, search_settings
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
     help="Sequence-to-sequence learning: from a file of pairs to a trained, explained, reusable model.",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # help in plain text: to import rich takes longer than all the rest
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 Run = Annotated[Path, typer.Argument(help="A run folder, as `seqloom train` writes.")]
 Runs = Annotated[list[Path], typer.Argument(help="Run folders; several are an ensemble.")]
+Models = Annotated[list[Path], typer.Argument(help="Run folders, several are an ensemble; or an exported one.")]
 Geometric = Annotated[
     bool, typer.Option("--geometric", help="Average several runs by the geometric mean, not the arithmetic one.")
 ]
@@ -101,7 +103,7 @@ def train(
 
 @app.command()
 def predict(
-    runs: Runs,
+    runs: Models,
     n_best: NBest = None,
     beam_size: BeamSize = None,
     as_json: Annotated[
@@ -119,36 +121,25 @@ def predict(
     trust: Trust = False,
 ) -> None:
     """Predict: a source a line on stdin, an output a line on stdout. An empty line stays one."""
-    from seqloom.predict import Predictor
+    from seqloom import load
 
-    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
-    options = {**search_settings(settings, beam_size), "attention": attention}
-    if n_best is not None:
-        options["n_best"] = n_best
-    options |= {"prefix": prefix, "banned": ban or (), "required": require or ()}
-    as_json = as_json or attention or options.get("n_best", 1) > 1
-    asked_in_all = unknown = 0
-    for sources in chunks(sys.stdin.buffer):
-        asked = [source for source in sources if source.strip()]
-        answers = iter(model.candidates(asked, **options))
-        asked_in_all += len(asked)
-        unknown += sum(map(model.has_unknown, asked))
-        for source in sources:
-            found = next(answers) if source.strip() else []
-            if not found and source.strip():
-                raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
-            if as_json:
-                print(json.dumps({"source": source, "outputs": [vars(one) for one in found]}, ensure_ascii=False))
-            else:
-                print(model.task.target.line(found[0].text) if found else "")
-        sys.stdout.flush()
-    if unknown:
-        note(f"{unknown:,} of {asked_in_all:,} lines have symbols that this model has never seen.")
+    model = load(*runs, device=device, trust=trust, average="geometric" if geometric else "arithmetic")
+    predict_lines(
+        model,
+        n_best=n_best,
+        beam_size=beam_size,
+        as_json=as_json,
+        attention=attention,
+        prefix=prefix,
+        ban=ban,
+        require=require,
+        settings=settings,
+    )
 
 
 @app.command()
 def evaluate(
-    runs: Runs,
+    runs: Models,
     data: Data = None,
     beam_size: BeamSize = None,
     geometric: Geometric = False,
@@ -158,9 +149,9 @@ def evaluate(
     trust: Trust = False,
 ) -> None:
     """Measure a run on pairs, by the metrics of its task; prints JSON."""
-    from seqloom.predict import Predictor
+    from seqloom import load
 
-    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
+    model = load(*runs, device=device, trust=trust, average="geometric" if geometric else "arithmetic")
     examples = read_examples(model, data, skip_bad)
     measured = model.evaluate(examples, **search_settings(settings, beam_size))
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
@@ -340,6 +331,24 @@ def average(
 
 
 @app.command()
+def export(
+    run: Run,
+    to: Annotated[str, typer.Option(help="ctranslate2 for Transformers, onnx for recurrent decoders.")],
+    out: Annotated[Path | None, typer.Option(help="The folder to write; else RUN-ctranslate2 or RUN-onnx.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Weights of 8 bits; what that loses is measured.")] = False,
+    data: Data = None,
+    allow: Annotated[float, typer.Option(help="How much of the first metric --int8 may lose.")] = 1.0,
+    force: Annotated[bool, typer.Option("--force", help="Write it whatever it loses.")] = False,
+    trust: Trust = False,
+) -> None:
+    """Write a run as a folder that predicts without torch, and awakes in half a second."""
+    from seqloom.engines.exporting import export as write
+
+    found = write(run, to, out, int8=int8, data=paths(data), allow=allow, force=force, trust=trust, note=note)
+    note(f"The exported model is in {found}. Try: echo ... | seqloom predict {found}")
+
+
+@app.command()
 def demo(out: Annotated[Path, typer.Option(help="The run folder to write.")] = Path("runs/dates")) -> None:
     """Train on people's dates in twelve languages, in about two minutes, and look at the result."""
     from seqloom.demo import run_demo
@@ -394,11 +403,6 @@ def reproduce(
 # -- what the verbs share
 
 
-def note(text: str) -> None:
-    """To the person, not into the pipe."""
-    print(text, file=sys.stderr)
-
-
 def check_file(out: Path, such_as: str) -> None:
     """Refuse what cannot be written, before anything is computed for it."""
     if not out.parent.is_dir():
@@ -420,15 +424,6 @@ def paths(given: list[Path] | None) -> list[str] | None:
     return [str(path) for path in given] if given else None
 
 
-def search_settings(assignments: list[str] | None, beam_size: int | None = None) -> dict[str, Any]:
-    """ "length_penalty=0.6" or "search.length_penalty=0.6" as settings of the search."""
-    from seqloom import config
-
-    named = [each if each.startswith("search.") else f"search.{each}" for each in assignments or []]
-    found = dict(config.override({}, named).get("search", {}))
-    return found if beam_size is None else {**found, "beam_size": beam_size}
-
-
 def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[Any]:
     from seqloom.data.readers import Tally
 
@@ -439,41 +434,17 @@ def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[A
     return found
 
 
-def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
-    """Lines as they come: those that are there are answered, before more are waited for."""
-    number, rest = 0, b""
-    while True:
-        block = stream.read1(1 << 16)
-        *lines, rest = (rest + block).split(b"\n")
-        if not block and rest:
-            lines, rest = [rest], b""
-        found = []
-        for line in lines:
-            number += 1
-            try:
-                found.append(line.decode("utf-8").removesuffix("\r"))
-            except UnicodeDecodeError:
-                message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
-                raise SeqloomError(message) from None
-        yield from (found[start : start + size] for start in range(0, len(found), size))
-        if not block:
-            return
-
-
 def main() -> None:
-    """The entry point: a user's mistake is one line."""
-    try:
+    """All commands, however many words they are given."""
+
+    def run() -> None:
         code = app(sys.argv[1:] or ["--help"], prog_name="seqloom", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)  # an Exit comes back as its code
-    except SeqloomError as error:
-        fail(str(error))
-    except (KeyboardInterrupt, typer.Abort):
+
+    try:
+        in_one_line(run)
+    except typer.Abort:
         sys.exit(130)
-    except BrokenPipeError:  # the reader has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except OSError as error:  # a full disk, a folder nobody may write to
-        fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except Exception as error:
         # Known by what they can do: some versions of typer bring a click of their own.
         if not hasattr(error, "format_message"):
@@ -481,8 +452,3 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         verb = context.command_path if context else "seqloom"
         fail(f"{error.format_message()} (see {verb} --help)")
-
-
-def fail(reason: str) -> NoReturn:
-    note(f"seqloom: {' '.join(reason.split())}")
-    sys.exit(2)

@@ -1,0 +1,184 @@
+"""Models in use, whatever computes their answers: values in, values out, constraints, metrics. No torch here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom import config
+from seqloom.data.batching import in_order
+from seqloom.data.symbols import BOS, EOS, PAD, UNK
+from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Codec, Constraint, Search, Task
+from seqloom.search.constraints import Banned, Required
+from seqloom.types import Example, Hypothesis
+
+TOKENS = 4096  # of source a batch, times beam
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One output with what the search thought of it."""
+
+    text: Any
+    score: float
+    tokens: list[str]  # pieces, the end symbol not among them
+    log_probs: list[float]  # one a token, and one of the end
+    attention: list[list[float]] | None = None  # on request: target x source, mean over layers and heads
+
+
+class Answering(ABC):
+    """A model with its task and recipe: predict, evaluate. A subclass finds hypotheses."""
+
+    task: Task
+    recipe: dict[str, Any]
+    path: Path | None
+    trust: bool
+    sources: tuple[Codec, ...]  # one codec, unless the members of an ensemble read a source each in its own way
+
+    @abstractmethod
+    def find(
+        self,
+        encoded: Sequence[Sequence[np.ndarray]],
+        search: Search,
+        prefix: np.ndarray | None,
+        constraints: Sequence[Constraint],
+        attention: bool,
+        details: bool,
+    ) -> list[list[Hypothesis]]:
+        """For each source, as each codec reads it, its hypotheses, best first."""
+
+    def search(self, **settings: Any) -> Search:
+        """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
+        search: Search = config.build("search", self.search_table(**settings), "search", self.trust)
+        return search
+
+    def search_table(self, **settings: Any) -> dict[str, Any]:
+        ours = self.recipe["search"]
+        return settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
+
+    # -- predicting
+
+    def predict(self, sources: Sequence[Any], **settings: Any) -> list[Any]:
+        """The best output of each source. Settings are those of the search, and what `candidates` takes."""
+        for source, found in zip(sources, answers := self.candidates(sources, details=False, **settings)):
+            if not found:
+                raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+        return [found[0].text for found in answers]
+
+    def candidates(
+        self,
+        sources: Sequence[Any],
+        *,
+        attention: bool = False,
+        details: bool = True,
+        prefix: Any = None,
+        banned: Sequence[Any] = (),
+        required: Sequence[Any] = (),
+        search: Search | None = None,
+        **settings: Any,
+    ) -> list[list[Prediction]]:
+        """The n_best outputs of each source, best first. Without details the text alone is promised."""
+        if isinstance(sources, str):
+            raise SeqloomError("predict takes a list of sources, not one string: write [source]")
+        if self.task.source is None:
+            raise SeqloomError("this run is a language model and reads no source: use `generate`")
+        search = search or self.search(**settings)
+        constraints, begun = self.constraints(banned, required), self.beginning(prefix)
+        encoded = [self.read(source) for source in sources]
+        answers: list[list[Prediction]] = [[] for _ in sources]
+        longest = [max(each, key=len) for each in encoded]
+        for rows in self.batches(longest, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
+            batch = [encoded[row] for row in rows]
+            for row, found in zip(rows, self.find(batch, search, begun, constraints, attention, details)):
+                answers[row] = [self.prediction(one, sources[row], details) for one in found]
+        return answers
+
+    def batches(self, encoded: Sequence[np.ndarray], rows_each: int) -> Iterator[list[int]]:
+        """Row numbers of sources of like length."""
+        lengths = np.array([[len(each), 0] for each in encoded], dtype=np.int32).reshape(-1, 2)
+        plan = in_order(lengths, max(TOKENS // rows_each, 1))
+        for number in range(len(plan)):
+            yield [int(row) for row in plan[number]]
+
+    def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
+        """What outputs must and must not contain. They never contain the symbols that are ours, not the text's."""
+        never = [ids for each in banned for ids in self.spellings(each, "banned text")]
+        always = [self.spellings(each, "required text") for each in required]
+        chosen: list[Constraint] = [Banned([[PAD], [UNK], [BOS], *never])]
+        return [*chosen, Required(always, EOS)] if always else chosen
+
+    def spellings(self, value: Any, what: str) -> list[list[int]]:
+        tokens = self.encoded(self.task.target, value, what, known=True).tolist()
+        spell = getattr(self.task.target, "spellings", None)
+        return spell(value) if spell else [tokens]
+
+    def beginning(self, value: Any) -> np.ndarray | None:
+        """What every output begins with, in symbols."""
+        return None if value is None or value == "" else self.encoded(self.task, value, "prefix", known=True)
+
+    def has_unknown(self, source: Any) -> bool:
+        """Whether a source has symbols the vocabulary lacks."""
+        return any(codec.vocabulary and UNK in codec.encode(source).tolist() for codec in self.sources)
+
+    def read(self, source: Any) -> list[np.ndarray]:
+        """The source as each codec reads it."""
+        return [self.encoded(codec, source, "source") for codec in self.sources]
+
+    @staticmethod
+    def encoded(codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
+        """A value with something in it; with `known`, nothing the model could never write."""
+        tokens: np.ndarray = codec.encode(value)
+        if not len(tokens):
+            raise SeqloomError(f"the {what} {value!r} is empty: give at least one symbol")
+        if known and UNK in tokens.tolist():
+            raise SeqloomError(f"the {what} {value!r} has symbols that this model's vocabulary lacks: leave them out")
+        return tokens
+
+    def prediction(self, hypothesis: Hypothesis, source: Any, details: bool = True) -> Prediction:
+        pieces = self.pieces(self.task.target, hypothesis.tokens) if details else []
+        text = self.task.decode(hypothesis.tokens, source)
+        return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, hypothesis.attention)
+
+    @staticmethod
+    def pieces(codec: Any, tokens: Any) -> list[str]:
+        return list(codec.pieces(tokens)) if hasattr(codec, "pieces") else [str(token) for token in map(int, tokens)]
+
+    # -- measuring
+
+    def examples(self, paths: Sequence[str], **options: Any) -> Iterator[Example]:
+        """What files hold, read as the run's training data was; options are those of `readers.read`."""
+        from seqloom.data.readers import read
+
+        columns = 1 if self.task.source is None else 2
+        longest = self.recipe["data"]["max_characters"]
+        return read(paths, columns, running=self.task.running, max_characters=longest, **options)
+
+    def gathered(self, examples: Iterable[Any] | str | Path) -> list[Example]:
+        """Examples of a file, or given as they are or as pairs."""
+        if isinstance(examples, (str, Path)):
+            examples = self.examples([str(examples)])
+        found = [
+            each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
+        ]
+        if not found:
+            raise SeqloomError("nothing to evaluate: the data is empty")
+        return found
+
+    def evaluate(self, examples: Iterable[Any] | str | Path, **settings: Any) -> dict[str, float]:
+        """The task's metrics on a file, examples or pairs."""
+        sources, references = self.task.references(self.gathered(examples))
+        return self.task.measure(self.predict(sources, **settings), references)
+
+
+def as_example(pair: Any, has_source: bool) -> Example:
+    if not has_source:
+        return Example(None, pair)
+    if isinstance(pair, str) or len(pair) != 2:
+        raise SeqloomError(f"expected (source, target), not {pair!r}")
+    return Example(*pair)

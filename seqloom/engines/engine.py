@@ -1,0 +1,116 @@
+"""Exported models: a folder that answers without torch.
+
+    engine.json        {"format", "seqloom", "engine", "settings", "recipe", "files", "measured"}
+    target.*, source.* what the codecs learned
+    model/             what the engine reads; engine.json says how large each file is
+
+A folder is written under a temporary name and appears whole. No file is a pickle.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import seqloom
+from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Constraint, Search
+from seqloom.types import Hypothesis
+
+FORMAT = 1
+ENGINES = {"ctranslate2": "CTranslate2", "onnx": "Onnx"}  # a file of this folder, and its class
+
+
+class Engine(ABC):
+    """What computes the outputs of an exported model."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path, settings: dict[str, Any], threads: int) -> Self:
+        """Read what was exported."""
+
+    @abstractmethod
+    def answer(
+        self,
+        sources: Sequence[np.ndarray],
+        search: Search,
+        prefix: np.ndarray | None = None,
+        constraints: Sequence[Constraint] = (),
+        attention: bool = False,
+        details: bool = True,
+    ) -> list[list[Hypothesis]]:
+        """For each source its hypotheses, best first. Without details scores and log-probabilities may be left out."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What engine.json says."""
+
+    engine: str
+    settings: dict[str, Any]  # the engine's
+    recipe: dict[str, Any]  # of the run: task, search, data
+    files: dict[str, int]  # of the model, and how many bytes each has
+    measured: dict[str, Any]  # the task's metrics, of the run and of this
+
+    def content(self) -> dict[str, Any]:
+        return {"format": FORMAT, "seqloom": seqloom.__version__, **vars(self)}
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Checked as far as what follows relies on it."""
+        path = folder / "engine.json"
+        try:
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError) as problem:
+            raise SeqloomError(f"{path} cannot be read ({problem}); export the run again") from None
+        version = found.get("format") if isinstance(found, dict) else None
+        if not isinstance(version, int):
+            raise SeqloomError(f'{path}: "format" must be a whole number, not {json.dumps(version)}')
+        if version > FORMAT:
+            raise SeqloomError(
+                f"{folder} has export format {version}, this seqloom ({seqloom.__version__}) reads up to {FORMAT}: "
+                "upgrade seqloom to use it"
+            )
+        if found.get("engine") not in ENGINES:
+            known = ", ".join(ENGINES)
+            raise SeqloomError(f'{path}: "engine" is {json.dumps(found.get("engine"))}; expected one of {known}')
+        for name in ("settings", "recipe", "files", "measured"):
+            if not isinstance(found.get(name), dict):
+                raise SeqloomError(f'{path}: "{name}" must be an object; export the run again')
+        return cls(*(found[name] for name in ("engine", "settings", "recipe", "files", "measured")))
+
+
+def is_exported(path: Path | str) -> bool:
+    """Whether a folder is an exported model rather than a run."""
+    return (Path(path) / "engine.json").is_file()
+
+
+def load_engine(folder: Path, manifest: Manifest, threads: int = 1) -> Engine:
+    """The engine of an exported folder, its files read."""
+    for name, size in manifest.files.items():
+        file = folder / "model" / name
+        if not file.is_file() or file.stat().st_size != size:
+            raise SeqloomError(f"{file} is missing or damaged; export the run again")
+    part: type[Engine] = getattr(import_module(f"seqloom.engines.{manifest.engine}"), ENGINES[manifest.engine])
+    try:
+        return part.load(folder / "model", manifest.settings, threads)
+    except SeqloomError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SeqloomError(f"{folder}: its model cannot be read ({reason}); export the run again") from None
+
+
+def needed(*packages: str) -> None:
+    """Say what to install where a package is missing."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise SeqloomError(f"this needs {package}: install it with pip install 'seqloom[engines]'")

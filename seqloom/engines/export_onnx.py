@@ -1,0 +1,232 @@
+"""Write a model as two graphs for ONNX Runtime: one reads a source, one takes a step.
+
+    encoder.onnx   values (B, T, ...), lengths (B,)  ->  memory/* (B, ...), state/* (B, ...)
+    step.onnx      token (B, n), lengths (B,), memory/*, state/* (B, n, ...)
+                   ->  logits (B, n, V), state/*' (B, n, ...), attention (B, n, T) if it attends
+
+n rows read each source. A cell's loop over time becomes a loop of the graph, so that sources may have any length.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from seqloom.attention.multihead import MultiHead
+from seqloom.contracts import Cell, Decoder, Head
+from seqloom.engines.engine import needed
+from seqloom.ensemble import Ensemble
+from seqloom.errors import SeqloomError
+from seqloom.model import Model
+from seqloom.types import Memory, Padded, State, flatten, over_tensors
+
+SOURCES, TIME, ROWS = 3, 5, 2  # of what is traced: a size of 1 would be taken for a constant
+
+
+def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
+    """Write both graphs; the settings with which to read them."""
+    needed("onnx", "onnxscript", "onnxruntime")
+    refuse(model, int8)
+    model = copy.deepcopy(model).float().cpu().eval().requires_grad_(False)
+    with torch.enable_grad(), quiet():  # without, layers keep turned copies of weights, which are no part of a graph
+        example = Example(model)
+        for module in model.modules():
+            if isinstance(module, Cell):
+                module.run = partial(run_in_graph, module)  # type: ignore[method-assign]
+        try:
+            read = write_step(model.decoder, example, folder / "step.onnx")
+            write_encoder(model, example, read, folder / "encoder.onnx")
+        except (RuntimeError, TypeError, ValueError) as error:  # of torch's exporter
+            reason = type(error).__name__
+            raise SeqloomError(f"torch finds no ONNX graph for this model ({reason}): use the run itself") from error
+    return {"bos": model.decoder.bos}
+
+
+def refuse(model: Model, int8: bool) -> None:
+    """Say no to what has no step whose state keeps its size."""
+    if int8:
+        raise SeqloomError("--int8 goes with --to ctranslate2: leave it out")
+    if isinstance(model.decoder, (Head, Ensemble)) or model.encoder is None:
+        raise SeqloomError(
+            "--to onnx takes one model that reads a source and writes symbol by symbol: use the run itself"
+        )
+    if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
+        raise SeqloomError("--to onnx takes no multi-head attention, which leaves padding out: use the run itself")
+    if model.decoder.grows:
+        raise SeqloomError("--to onnx takes decoders whose state does not grow: use --to ctranslate2")
+
+
+# -- the graphs
+
+
+class Reading(nn.Module):
+    """From a source to what a step reads, and to the state before the first."""
+
+    def __init__(self, model: Model, names: Sequence[str]):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, values: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        memory = self.model.encode(Padded(values, lengths))
+        return (*(leaves(memory)[name] for name in self.names), *flatten(self.model.decoder.start(memory)).values())
+
+
+class Stepping(nn.Module):
+    """One step of n rows a source. Memory and state come as lists, in the order of an example of each."""
+
+    def __init__(self, decoder: Decoder, memory: Memory, state: State):
+        super().__init__()
+        self.decoder, self.memory, self.state = decoder, memory, state
+
+    def forward(self, token: Tensor, lengths: Tensor, memory: list[Tensor], state: list[Tensor]) -> tuple[Tensor, ...]:
+        shape, rows = token.shape, iter([each.flatten(0, 1) for each in state])
+        before = over_tensors(lambda _: next(rows), self.state)
+        token = token.flatten()  # (rows,)
+        output = self.decoder(
+            refilled(self.memory, lengths, memory),
+            Padded(token[:, None], torch.ones_like(token)),
+            before,
+            attention=True,
+        )
+        found = [output.scores[:, 0], *flatten(output.state).values()]
+        if "source" in output.attention:
+            found.append(output.attention["source"][:, :, :, 0].mean((1, 2)))  # (rows, T)
+        return tuple(each.unflatten(0, shape) for each in found)
+
+
+def leaves(memory: Memory) -> dict[str, Tensor]:
+    """What a memory is made of, but for its lengths."""
+    return flatten({"states": memory.states, "final": memory.final, "extra": memory.extra})
+
+
+def refilled(memory: Memory, lengths: Tensor, values: Sequence[Tensor]) -> Memory:
+    """A memory of the same make with other values."""
+    left = iter(values)
+    return replace(
+        memory,
+        states=next(left),
+        lengths=lengths,
+        final=over_tensors(lambda _: next(left), memory.final),
+        extra=over_tensors(lambda _: next(left), memory.extra),
+    )
+
+
+def run_in_graph(cell: Cell, inputs: Padded, state: State) -> tuple[Tensor, State]:
+    """`Cell.run` as one loop of the graph. A row that has ended keeps its state."""
+    from torch._higher_order_ops.scan import scan
+
+    projected = cell.project(inputs.values)  # (rows, T, G)
+    if projected.shape[1] == 1:  # a step
+        output, state = cell(projected[:, 0], state)
+        return output[:, None], state
+
+    def step(before: State, now: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+        output, after = cell(now[0], before)
+        kept = {name: torch.where(now[1][:, None], after[name], before[name]) for name in after}
+        return kept, output.clone()
+
+    over_time = (projected.transpose(0, 1).contiguous(), inputs.mask.t().contiguous())
+    last, outputs = scan(step, over_tensors(Tensor.clone, state), over_time)
+    return outputs.transpose(0, 1), last
+
+
+# -- writing them
+
+
+class Example:
+    """What is traced: sources, their memory and the state before a step, and which of their axes are of any size."""
+
+    def __init__(self, model: Model):
+        self.values, self.lengths = source(model, TIME)
+        self.memory, other = (model.encode(Padded(*source(model, time))) for time in (TIME, TIME + 1))
+        self.state = model.decoder.start(self.memory)
+        self.read, self.held = leaves(self.memory), flatten(self.state)
+        self.token = torch.full((SOURCES, ROWS), model.decoder.bos)
+        self.rows = [value[:, None].expand(-1, ROWS, *value.shape[1:]).contiguous() for value in self.held.values()]
+        one = Padded(self.token[:, :1], torch.ones_like(self.token[:, 0]))
+        self.looks = "source" in model.decoder(self.memory, one, attention=True).attention
+        self.sources, self.time, self.some = Dim("sources"), Dim("time"), Dim("rows")
+        self.axes = [
+            {
+                0: self.sources,
+                **{axis: self.time for axis, size in enumerate(value.shape) if size != longer.shape[axis]},
+            }
+            for value, longer in zip(self.read.values(), leaves(other).values())
+        ]
+
+
+def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
+    """Something to read: symbols or vectors."""
+    table: Any = getattr(model.encoder, "embedding", None)
+    vectors = isinstance(table, nn.Linear)
+    values = torch.randn(SOURCES, time, table.in_features) if vectors else torch.zeros(SOURCES, time, dtype=torch.long)
+    return values, torch.tensor([time, time - 2, time - 1])
+
+
+def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
+    """The graph of a step; what it reads of a memory, since encoders leave more there than every decoder needs."""
+    state = [f"state/{name}" for name in example.held]
+    rows = {0: example.sources, 1: example.some}
+    program = traced(
+        Stepping(decoder, example.memory, example.state),
+        (example.token, example.lengths, list(example.read.values()), example.rows),
+        (rows, {0: example.sources}, example.axes, [rows] * len(state)),
+        ["token", "lengths", *(f"memory/{name}" for name in example.read), *state],
+        ["logits", *state, *(["attention"] if example.looks else [])],
+    )
+    inputs = program.model.graph.inputs
+    for unread in [each for each in inputs if not each.uses()]:
+        inputs.remove(unread)
+    program.save(path, external_data=True)  # weights beside it, read where they lie
+    return [name for name in example.read if f"memory/{name}" in {each.name for each in inputs}]
+
+
+def write_encoder(model: Model, example: Example, read: list[str], path: Path) -> None:
+    program = traced(
+        Reading(model, read),
+        (example.values, example.lengths),
+        ({0: example.sources, 1: example.time}, {0: example.sources}),
+        ["values", "lengths"],
+        [*(f"memory/{name}" for name in read), *(f"state/{name}" for name in example.held)],
+    )
+    program.save(path, external_data=True)  # weights beside it, read where they lie
+
+
+def traced(module: nn.Module, arguments: Any, shapes: Any, inputs: list[str], outputs: list[str]) -> Any:
+    """The ONNX program of a module. Inputs of the graph are named apart from its outputs."""
+    return torch.onnx.export(
+        module.eval(),
+        arguments,
+        dynamic_shapes=shapes,
+        input_names=inputs,
+        output_names=[f"{name}'" if name in inputs else name for name in outputs],
+        dynamo=True,
+        verbose=False,
+    )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what torch's exporter tells its developers; and with leave to look into `nn.LSTM` for its weights."""
+    import torch._dynamo
+
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), torch._dynamo.config.patch(allow_rnn=True):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

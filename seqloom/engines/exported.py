@@ -1,0 +1,57 @@
+"""An exported model in use. There is no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom import config
+from seqloom.answering import Answering
+from seqloom.engines.engine import Engine, Manifest, load_engine
+from seqloom.errors import SeqloomError
+from seqloom.plain_contracts import Constraint, Search, Task
+from seqloom.types import Hypothesis
+
+
+class Exported(Answering):
+    """Predicts and evaluates like the run it was made from. `measured` says how well, where that was measured."""
+
+    def __init__(self, engine: Engine, task: Task, manifest: Manifest, path: Path, trust: bool = False):
+        self.engine, self.task, self.path, self.trust = engine, task, path, trust
+        self.recipe, self.measured = manifest.recipe, manifest.measured
+        self.sources = () if task.source is None else (task.source,)
+
+    @classmethod
+    def load(
+        cls, path: Path | str | Sequence[Path | str], device: str = "auto", trust: bool = False, threads: int = 1
+    ) -> Exported:
+        """From a folder that `seqloom export` wrote. A codec of one's own (`module:Class`) needs your trust."""
+        given = [path] if isinstance(path, (str, Path)) else path
+        if len(given) != 1:
+            raise SeqloomError("an exported model makes no ensemble: give it alone, or give runs")
+        path = Path(given[0])
+        if device not in ("auto", "cpu"):
+            raise SeqloomError(f'device = "{device}": an exported model runs on the processor; leave it out')
+        manifest = Manifest.read(path)
+        try:
+            table = {"type": "pairs", **manifest.recipe["task"]}
+            task: Task = config.build("tasks", table, f"{path / 'engine.json'}: recipe.task", trust)
+            manifest.recipe["search"]["type"], manifest.recipe["data"]["max_characters"]
+        except (KeyError, TypeError):
+            raise SeqloomError(f"{path / 'engine.json'}: its recipe is not whole; export the run again") from None
+        return cls(load_engine(path, manifest, threads), task.load(path), manifest, path, trust)
+
+    def find(
+        self,
+        encoded: Sequence[Sequence[np.ndarray]],
+        search: Search,
+        prefix: np.ndarray | None,
+        constraints: Sequence[Constraint],
+        attention: bool,
+        details: bool,
+    ) -> list[list[Hypothesis]]:
+        sources: list[Any] = [own for own, *_ in encoded]
+        return self.engine.answer(sources, search, prefix, constraints, attention, details)

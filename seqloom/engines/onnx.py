@@ -1,0 +1,126 @@
+"""ONNX Runtime: the graph of a source and the graph of a step, under our own search.
+
+The search is the one that trained models are searched with, on arrays of numpy; no setting is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.engines.engine import Engine, needed
+from seqloom.plain_contracts import Constraint, Search, Stepper
+from seqloom.types import Hypothesis, Memory, Output, Padded, State, flatten, hold, nest
+
+
+class Onnx(Engine):
+    """Both graphs, and the rest of what a search asks a decoder for."""
+
+    def __init__(self, encoder: Any, decoder: OnnxDecoder):
+        self.encoder, self.decoder = encoder, decoder
+
+    @classmethod
+    def load(cls, folder: Path, settings: dict[str, Any], threads: int) -> Onnx:
+        needed("onnxruntime")
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+
+        def session(name: str) -> Any:
+            return onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+
+        return cls(session("encoder.onnx"), OnnxDecoder(session("step.onnx"), **settings))
+
+    def answer(
+        self,
+        sources: Sequence[np.ndarray],
+        search: Search,
+        prefix: np.ndarray | None = None,
+        constraints: Sequence[Constraint] = (),
+        attention: bool = False,
+        details: bool = True,
+    ) -> list[list[Hypothesis]]:
+        memory = self.encode(Padded.stack(sources))
+        begun = None if prefix is None else Padded.stack([prefix] * len(sources))
+        found = search(self.decoder, memory, begun, constraints)
+        if attention:
+            found = [self.decoder.looked(memory, entry, each) for entry, each in enumerate(found)]
+        return found
+
+    def encode(self, source: Padded) -> Memory:
+        """All that a step reads of a source, and its first state."""
+        names = [each.name for each in self.encoder.get_outputs()]
+        found = dict(zip(names, self.encoder.run(None, {"values": source.values, "lengths": source.lengths})))
+        nothing = np.zeros((len(source.lengths), source.values.shape[1], 0), dtype=np.float32)
+        return Memory(nothing, source.lengths, final=nest(inner("state", found)), extra=nest(inner("memory", found)))
+
+
+class OnnxDecoder(Stepper):
+    """A step of the graph. A memory's `extra` is what it reads, its `final` the state before the first step."""
+
+    def __init__(self, session: Any, *, bos: int, eos: int, length_ratio: float, length_offset: int):
+        self.session, self.bos, self.eos = session, bos, eos
+        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.inputs = {each.name for each in session.get_inputs()}
+        self.outputs = [each.name.removesuffix("'") for each in session.get_outputs()]
+
+    def start(self, memory: Memory) -> State:
+        return memory.final
+
+    def step(self, token: np.ndarray, state: State, memory: Memory) -> tuple[np.ndarray, State]:
+        logits, after, _ = self.advance(token, state, memory)
+        return logits, after
+
+    def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        """All steps, one by one, inputs given. Whoever has no attention gives none."""
+        rows, width = inputs.values.shape
+        state = self.start_rows(memory, rows) if state is None else state
+        scores: list[np.ndarray] = []
+        looks: list[np.ndarray] = []
+        for place in range(width):
+            logits, after, look = self.advance(inputs.values[:, place], state, memory)
+            state = hold(inputs.lengths <= place, after, state)
+            scores.append(logits)
+            looks += [] if look is None else [look]
+        maps = {"source": np.stack(looks, 1)[:, None, None]} if attention and looks else {}  # (rows, 1, 1, U, T)
+        return Output(np.stack(scores, 1), lambda scores: scores, state, maps)
+
+    def advance(self, token: np.ndarray, state: State, memory: Memory) -> tuple[np.ndarray, State, np.ndarray | None]:
+        """(rows,) -> logits (rows, V), the state, and where each row looked, (rows, T)."""
+        sources = memory.rows
+        given = {"token": token, **named("state", state)}
+        feed = {name: value.reshape(sources, -1, *value.shape[1:]) for name, value in given.items()}  # (B, n, ...)
+        feed |= {"lengths": memory.lengths, **named("memory", memory.extra)}
+        results = self.session.run(None, {name: feed[name] for name in self.inputs})
+        found = {name: value.reshape(-1, *value.shape[2:]) for name, value in zip(self.outputs, results)}
+        return found["logits"], nest(inner("state", found)), found.get("attention")
+
+    def looked(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses of one source with where each looked, by reading them once more."""
+        if not found:
+            return []
+        inputs = Padded.stack([np.array([self.bos, *one.tokens]) for one in found])
+        maps = self(memory.select(np.array([entry])), inputs, attention=True).attention
+        if "source" not in maps:
+            return list(found)
+        width = int(memory.lengths[entry])
+        return [
+            replace(one, attention=seen[0, 0, :length, :width].tolist())
+            for one, seen, length in zip(found, maps["source"], inputs.lengths.tolist())
+        ]
+
+
+def named(house: str, state: State) -> dict[str, np.ndarray]:
+    """The arrays of a state by the names they have in a graph."""
+    return {f"{house}/{name}": value for name, value in flatten(state).items()}
+
+
+def inner(house: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inverse: those of a house, by their names in it."""
+    return {name.removeprefix(f"{house}/"): value for name, value in found.items() if name.startswith(f"{house}/")}

@@ -1,0 +1,384 @@
+"""Exported models against the models they were made from: the same outputs, scores and log-probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.attention.additive import Additive
+from seqloom.attention.bilinear import Bilinear
+from seqloom.attention.dot import Dot
+from seqloom.attention.multihead import MultiHead
+from seqloom.attention.projected import Projected
+from seqloom.cells.elman import Elman
+from seqloom.cells.gru import GRU
+from seqloom.cells.lstm import LSTM
+from seqloom.cells.mut import MUT
+from seqloom.data.symbols import BOS, EOS, UNK
+from seqloom.decoders.gnmt import GNMT
+from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
+from seqloom.decoders.transformer import Transformer as TransformerDecoder
+from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.engines import export_ctranslate2, export_onnx
+from seqloom.engines.ctranslate2 import CTranslate2
+from seqloom.engines.engine import Engine
+from seqloom.engines.onnx import Onnx, OnnxDecoder
+from seqloom.errors import SeqloomError
+from seqloom.explain.reading import read_again
+from seqloom.model import Model
+from seqloom.search.beam import BeamSearch
+from seqloom.search.constraints import Banned, Required
+from seqloom.search.opening import Opening
+from seqloom.search.sample import Sampling
+from seqloom.types import Hypothesis, Memory, Padded
+
+VOCABULARY = 23
+LENGTHS = (1, 5, 9, 14, 3, 3, 7)
+SYMBOLS = {"vocabulary": VOCABULARY, "bos": BOS, "eos": EOS}
+ENDS = {"eos": EOS, "length_ratio": 2.0, "length_offset": 6}
+
+
+def decisive(model: Model) -> Model:
+    """Random weights, large enough that outputs differ and no two are equally likely; in float32, as engines are."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        with torch.no_grad():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * (0.5 if parameter.dim() > 1 else 0.2))
+            if parameter.dim() == 1 and len(parameter) > 1:  # gains of normalisation stand around 1
+                parameter += 1
+    model.decoder.length_ratio, model.decoder.length_offset = 2.0, 6
+    return model.float().eval()
+
+
+def sources(features: int | None = None, seed: int = 1) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    if features:
+        return [generator.normal(size=(length, features)).astype(np.float32) for length in LENGTHS]
+    return [generator.integers(4, VOCABULARY, length) for length in LENGTHS]
+
+
+@torch.no_grad()
+def native(
+    model: Model, given: Sequence[np.ndarray], search: Any, prefix: Any = None, constraints: Any = ()
+) -> list[list[Hypothesis]]:
+    memory = model.encode(Padded.stack(given).to("cpu"))
+    begun = None if prefix is None else Padded.stack([np.array(prefix)] * len(given)).to("cpu")
+    return search(model.decoder, memory, begun, constraints)
+
+
+def best(found: list[list[Hypothesis]]) -> list[list[int]]:
+    return [hypotheses[0].tokens for hypotheses in found]
+
+
+def assert_equal(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    """The same lists with the same figures, but that those of one score may change places."""
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+        for one, other in zip(ours, theirs):
+            if sum(abs(other.score - each.score) < 1e-4 for each in theirs) == 1:
+                assert one.tokens == other.tokens
+                assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
+# -- CTranslate2
+
+TRANSFORMERS: dict[str, dict[str, Any]] = {
+    "pre": {},
+    "post": {"norm": "post"},
+    "learned": {"positions": "learned", "longest": 9},
+    "untied": {"tied": False, "share": False},
+    "post untied learned": {"norm": "post", "positions": "learned", "longest": 9, "tied": False, "share": False},
+    "unlike sides": {"share": False, "sides": {"size": 24, "heads": 3, "layers": 1, "norm": "post"}},
+}
+
+
+def transformer(tied: bool = True, share: bool = True, sides: dict[str, Any] | None = None, **settings: Any) -> Model:
+    sizes = {"size": 16, "layers": 2, "heads": 2, "hidden": 24, **settings}
+    encoder = TransformerEncoder(vocabulary=VOCABULARY, **(sizes | (sides or {})))
+    decoder = TransformerDecoder(**SYMBOLS, memory_size=encoder.output_size, tied=tied, **sizes)
+    return decisive(Model(encoder, decoder, share_embeddings=share))
+
+
+def to_ctranslate2(model: Model, folder: Path, int8: bool = False) -> CTranslate2:
+    return CTranslate2.load(folder, {**export_ctranslate2.export(model, folder, int8), **ENDS}, 1)
+
+
+@pytest.fixture(scope="module")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Model, CTranslate2]]:
+    found = {}
+    for name, settings in TRANSFORMERS.items():
+        model = transformer(**settings)
+        found[name] = model, to_ctranslate2(model, tmp_path_factory.mktemp("ctranslate2"))
+    return found
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("search", [BeamSearch(beam_size=1), BeamSearch(beam_size=1, length_penalty=0.5)])
+def test_ctranslate2_is_as_greedy_as_the_model(translators, name, search):
+    model, engine = translators[name]
+    assert_equal(engine.answer(sources(), search), native(model, sources(), search))
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_ctranslate2_with_a_beam_finds_what_the_model_finds(translators, name):
+    """Its beam does not narrow: it may find something better, never something worse."""
+    model, engine = translators[name]
+    search = BeamSearch(beam_size=5)
+    expected, found = native(model, sources(), search), engine.answer(sources(), search)
+    same = [ours == theirs for ours, theirs in zip(best(found), best(expected))]
+    assert sum(same) >= len(same) - 1
+    for ours, theirs, equal in zip(found, expected, same):
+        assert ours[0].score >= theirs[0].score - 1e-4
+        assert not equal or ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
+        assert ours[0].score == pytest.approx(sum(ours[0].log_probs) / len(ours[0].log_probs), abs=1e-4)
+
+
+def test_ctranslate2_gives_as_many_as_are_wished_for_best_first(translators):
+    _, engine = translators["pre"]
+    for each in engine.answer(sources(), BeamSearch(beam_size=4, n_best=3)):
+        assert len(each) == 3
+        assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
+        assert len({tuple(one.tokens) for one in each}) == 3
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 5, 12])
+def test_ctranslate2_ends_where_the_model_must(translators, maximum):
+    """Each source has a limit of its own, at which only EOS may come, and scores count it."""
+    model, engine = translators["pre"]
+    search = BeamSearch(beam_size=1, maximum_length=maximum)
+    assert_equal(engine.answer(sources(), search), native(model, sources(), search))
+    assert max(map(len, best(engine.answer(sources(), search)))) < maximum
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_ctranslate2_begins_with_the_prefix(translators, beam_size):
+    model, engine = translators["post"]
+    search, prefix = BeamSearch(beam_size=beam_size), [7, 8, 9]
+    expected, found = native(model, sources(), search, prefix), engine.answer(sources(), search, np.array(prefix))
+    assert best(found) == best(expected)
+    assert all(each[:3] == prefix for each in best(found))
+    for ours, theirs in zip(found, expected):
+        assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
+        assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{"no_repeat": 2}, {"minimum_length": 8}, {"no_repeat": 1, "minimum_length": 4}])
+def test_ctranslate2_keeps_to_what_may_follow(translators, settings):
+    model, engine = translators["untied"]
+    free = best(native(model, sources(), BeamSearch(beam_size=1)))
+    banned = [Banned([[free[1][0]], free[2][:2]])]
+    search = BeamSearch(beam_size=1, **settings)
+    found = engine.answer(sources(), search, constraints=banned)
+    expected = native(model, sources(), search, constraints=banned)
+    assert best(found) == best(expected) != free
+    for ours, theirs in zip(found, expected):
+        assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
+    for each in best(engine.answer(sources(), BeamSearch(beam_size=4, **settings), constraints=banned)):
+        assert free[1][0] not in each
+        assert len(each) >= settings.get("minimum_length", 0)
+
+
+def test_ctranslate2_draws_as_the_model_does(translators):
+    """Two symbols of a thousand outputs: how often each comes is how likely the model says it is."""
+    model, engine = translators["pre"]
+    source, count = [sources()[1]], 1000
+    search = Sampling(n_best=count, temperature=2.0, top_k=5, maximum_length=2)
+    (found,) = engine.answer(source, search)
+    with torch.no_grad():
+        memory = model.encode(Padded.stack(source).to("cpu"))
+        logits = model.decoder.step(torch.tensor([BOS]), model.decoder.start(memory), memory)[0]
+    expected = search.filtered(torch.log_softmax(logits, -1))[0]
+    drawn = Counter(each.tokens[0] if each.tokens else EOS for each in found)
+    assert set(drawn) <= set(expected.nonzero()[:, 0].tolist())
+    for symbol, times in drawn.items():
+        probability = float(expected[symbol])
+        assert abs(times / count - probability) < 5 * (probability * (1 - probability) / count) ** 0.5 + 1e-3
+    for each in found[:20]:
+        assert each.score == pytest.approx(sum(each.log_probs), abs=1e-4)
+
+
+def test_ctranslate2_says_where_it_looked(translators):
+    _, engine = translators["pre"]
+    for source, (one,) in zip(sources(), engine.answer(sources(), BeamSearch(beam_size=1), attention=True)):
+        assert np.array(one.attention).shape == (min(len(one.tokens) + 1, len(one.attention or ())), len(source))
+        assert np.array(one.attention).sum(1) == pytest.approx(np.ones(len(one.attention or ())), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("search", "constraints", "what"),
+    [
+        (BeamSearch(normalisation="gnmt"), (), 'normalisation = "gnmt"'),
+        (BeamSearch(coverage_penalty=0.2), (), "coverage_penalty = 0.2"),
+        (Sampling(argmax_every=2), (), "argmax_every = 2"),
+        (Sampling(seed=1), (), "seed = 1"),
+        (Sampling(top_p=0.5, temperature=0.5), (), "top_p and temperature together"),
+        (BeamSearch(), (Required([[[5]]], EOS),), "the constraint Required"),
+    ],
+)
+def test_ctranslate2_refuses_what_it_cannot_do(translators, search, constraints, what):
+    with pytest.raises(SeqloomError, match="ask the run") as refusal:
+        translators["pre"][1].answer(sources(), search, constraints=constraints)
+    assert what in str(refusal.value)
+
+
+def test_ctranslate2_refuses_a_source_beyond_its_positions(translators):
+    with pytest.raises(SeqloomError, match="a source of 2,100 symbols"):
+        translators["pre"][1].answer([np.full(2100, 5)], BeamSearch())
+
+
+def test_eight_bits_are_close_and_a_quarter_as_large(tmp_path):
+    model = transformer(size=64, hidden=256)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "eight").mkdir()
+    full, eight = to_ctranslate2(model, tmp_path / "full"), to_ctranslate2(model, tmp_path / "eight", int8=True)
+    search = BeamSearch(beam_size=1)
+    for ours, theirs in zip(eight.answer(sources(), search), full.answer(sources(), search)):
+        if ours[0].tokens == theirs[0].tokens:
+            assert ours[0].score == pytest.approx(theirs[0].score, abs=0.2)
+    weights = [export_size(tmp_path / name) for name in ("eight", "full")]
+    assert weights[0] < 0.3 * weights[1]
+
+
+def export_size(folder: Path) -> int:
+    """The model without its table of positions, which keeps its digits."""
+    return (folder / "model.bin").stat().st_size - export_ctranslate2.LONGEST * 64 * 4
+
+
+# -- ONNX Runtime
+
+ENCODER = {"embedding_size": 6, "size": 8}
+DECODER = {**SYMBOLS, **ENCODER}
+RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, attention, order and combination but one
+    "luong, state, feeding": (
+        {"bidirectional": True, "layers": 2},
+        {"attention": partial(Additive, size=5), "combine": "state", "input_feeding": True, "memory_size": 16},
+    ),
+    "bahdanau, add": (
+        {"cell": Elman},
+        {
+            "cell": partial(GRU, reset="before"),
+            "attention": Bilinear,
+            "order": "bahdanau",
+            "combine": "add",
+            "deep_output": True,
+            "memory_size": 8,
+        },
+    ),
+    "luong, rnn, layers": (
+        {"cell": MUT, "reverse": True},
+        {
+            "cell": partial(MUT, variant=2),
+            "attention": Dot,
+            "combine": "rnn",
+            "layers": 2,
+            "residual": True,
+            "memory_size": 8,
+        },
+    ),
+    "vectors, no attention": (
+        {"features": 3, "cell": GRU},
+        {"cell": partial(LSTM, without="forget"), "feed_context": True, "memory_size": 8},
+    ),
+    "gnmt": (
+        {"bidirectional": "bottom", "layers": 2, "residual": True},
+        {"attention": partial(Projected, size=4), "layers": 3, "memory_size": 8},
+    ),
+}
+
+
+def recurrent(name: str) -> Model:
+    reading, writing = RECURRENT[name]
+    given = {} if "features" in reading else {"vocabulary": VOCABULARY}
+    part = GNMT if name == "gnmt" else RecurrentDecoder
+    return decisive(Model(RecurrentEncoder(**given, **ENCODER, **reading), part(**DECODER, **writing)))
+
+
+@pytest.fixture(scope="module", params=RECURRENT)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A model, its engine, and sources it reads. Tracing takes seconds: each is made once."""
+    folder, model = tmp_path_factory.mktemp("onnx"), recurrent(request.param)
+    engine: Engine = Onnx.load(folder, {**export_onnx.export(model, folder, False), **ENDS}, 1)
+    given = sources(RECURRENT[request.param][0].get("features"))
+    if "state" in request.param:  # of one position a context is the same at every step, and all outputs are ties
+        given = given[1:]
+    return model, engine, given
+
+
+def test_onnx_is_the_model(exported):
+    """Its step, its searches with all their settings, where it looks; for any number of sources, rows and symbols."""
+    model, engine, given = exported
+    with torch.no_grad():
+        memory, theirs = model.encode(Padded.stack(given).to("cpu")), engine.encode(Padded.stack(given))
+        symbols = torch.arange(4, 4 + 2 * len(given)) % VOCABULARY  # two rows a source
+        logits, state = model.decoder.step(symbols, model.decoder.start_rows(memory, len(symbols)), memory)
+        found, after = engine.decoder.step(symbols.numpy(), engine.decoder.start_rows(theirs, len(symbols)), theirs)
+        again, _ = engine.decoder.step(symbols.numpy(), after, theirs)
+        np.testing.assert_allclose(found, logits, atol=1e-4)
+        np.testing.assert_allclose(again, model.decoder.step(symbols, state, memory)[0], atol=1e-4)
+    for search in (
+        BeamSearch(beam_size=1),
+        BeamSearch(beam_size=4, n_best=4),
+        BeamSearch(beam_size=3, n_best=2, normalisation="gnmt", length_penalty=0.6, no_repeat=2, minimum_length=3),
+        Sampling(n_best=2, argmax_every=1, maximum_length=5),
+    ):
+        assert_equal(engine.answer(given, search), native(model, given, search))
+        assert_equal(engine.answer(given[:1], search), native(model, given[:1], search))
+    constraints = [Banned([[UNK], [5, 6]]), Required([[[9, 10]], [[11], [12, 13]]], EOS)]
+    search, prefix = BeamSearch(beam_size=3, n_best=3), [7, 8]
+    assert_equal(
+        engine.answer(given, search, np.array(prefix), constraints),
+        native(model, given, search, prefix, constraints),
+    )
+    looked = engine.answer(given, search, attention=True)
+    for entry, each in enumerate(looked):
+        for one, reading in zip(each, read_again(model.decoder, memory, entry, each)):
+            assert (one.attention is None) == (not reading.alignment)
+            if one.attention is not None:
+                np.testing.assert_allclose(one.attention, reading.alignment, atol=1e-4)
+    if reading.alignment:
+        search = BeamSearch(beam_size=3, coverage_penalty=0.3)
+        assert_equal(engine.answer(given, search), native(model, given, search))
+
+
+def test_onnx_refuses_what_has_no_step_of_one_size(tmp_path):
+    memory = {"memory_size": 8}
+    reading = RecurrentEncoder(vocabulary=VOCABULARY, **ENCODER)
+    alone = Model(None, RecurrentDecoder(**DECODER, memory_size=0))
+    with pytest.raises(SeqloomError, match="one model that reads a source"):
+        export_onnx.export(alone, tmp_path, False)
+    with pytest.raises(SeqloomError, match="use --to ctranslate2"):
+        export_onnx.export(transformer(), tmp_path, False)
+    with pytest.raises(SeqloomError, match="--int8 goes with --to ctranslate2"):
+        export_onnx.export(Model(reading, RecurrentDecoder(**DECODER, **memory)), tmp_path, True)
+    with pytest.raises(SeqloomError, match="multi-head"):
+        export_onnx.export(Model(reading, RecurrentDecoder(**DECODER, attention=MultiHead, **memory)), tmp_path, False)
+
+
+def test_ctranslate2_refuses_what_is_no_transformer(tmp_path):
+    reading = RecurrentEncoder(vocabulary=VOCABULARY, **ENCODER)
+    with pytest.raises(SeqloomError, match="takes a Transformer that reads symbols"):
+        export_ctranslate2.export(Model(reading, RecurrentDecoder(**DECODER, memory_size=8)), tmp_path, False)
+
+
+@pytest.mark.parametrize("ratio", [2.2, 1.1, 2.25, 2.429])
+def test_every_engine_has_the_limits_of_the_model(ratio):
+    model = transformer()
+    model.decoder.length_ratio = ratio
+    lengths = np.arange(1, 200)
+    memory = Memory(torch.zeros(199, 0, 0), torch.from_numpy(lengths))
+    ends = {**ENDS, "length_ratio": ratio}
+    session = SimpleNamespace(get_inputs=list, get_outputs=list)
+    onnx = OnnxDecoder(session, bos=BOS, **ends).limit(Memory(np.zeros((199, 0, 0)), lengths))
+    ours = CTranslate2(None, longest=4096, **ends).limits(
+        [np.zeros(length) for length in lengths], Opening(0, None, 0), 0
+    )
+    assert model.decoder.limit(memory).tolist() == onnx.tolist() == ours
