@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin
 export SEQLOOM_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: demo test quick lint results clean
+.PHONY: demo test quick lint results bench clean
 
 demo: $(VENV)/.demo
 	$(RUN)/seqloom demo --out $(or $(OUT),runs/dates)
@@ -23,6 +23,16 @@ lint: $(VENV)/.dev
 # Trains for hours; each result can be stopped and continued.
 results: $(VENV)/.dev
 	for name in $$($(RUN)/seqloom reproduce | cut -d ' ' -f 1); do $(RUN)/seqloom reproduce $$name || exit 1; done
+
+# Takes about two hours on an idle machine; each part writes its own results/bench-NAME.json, and the page is made of all.
+bench: $(VENV)/.dev
+	$(RUN)/python -m bench.peers $(PEERS)
+	for threads in 1 2; do $(RUN)/python -m bench.train --threads $$threads --peers $(PEERS) || exit 1; done
+	for threads in 1 2; do $(RUN)/python -m bench.decode --threads $$threads --peers $(PEERS) || exit 1; done
+	$(RUN)/python -m bench.start
+	$(RUN)/python -m bench.scale
+	OMP_NUM_THREADS=1 $(RUN)/python -m bench.cells
+	$(RUN)/python -m bench.page
 
 # The constraints pin torch: without them a fresh environment draws in gigabytes that a laptop does not need.
 $(VENV)/bin/python:

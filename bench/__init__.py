@@ -1,1 +1,1 @@
-"""How fast the parts are. `python -m bench.NAME` prints a table and writes results/bench-NAME.json."""
+"""How fast everything is: `python -m bench.NAME` prints tables and writes results/bench-NAME.json."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import platform
 import statistics
 import sys
 import time
@@ -29,9 +28,9 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from bench import measuring
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Cell
-from seqloom.files import replace_file, to_json
 from seqloom.parts import parts
 from seqloom.types import Padded, State, hold
 
@@ -146,12 +145,7 @@ def measure(runs: dict[str, tuple[Run, Padded, State]], repeats: int) -> Figures
     medians = {name: statistics.median(each) for name, each in found.items()}
     unit = next(iter(medians.values()))
     return {
-        name: {
-            "median": round(medians[name], 2),
-            "lowest": round(min(each), 2),
-            "highest": round(max(each), 2),
-            "ratio": round(medians[name] / unit, 3),
-        }
+        name: {**measuring.summary(each), "ratio": measuring.significant(medians[name] / unit, 3)}
         for name, each in found.items()
     }
 
@@ -231,20 +225,16 @@ def main() -> None:
         parser.error(f"--before {options.before}: no folder seqloom in it; expected a checkout of Seqloom")
     given = {"": parts("cells")} | ({", before": earlier_parts(options.before)} if options.before else {})
     torch.manual_seed(1)
-    record = {
-        "name": "bench-cells",
-        "command": "python -m bench.cells",
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "milliseconds": "of processor time, forward and backward; ratio: to nn.LSTM, full",
-        "repeats": list(SHAPES.values()),
-        "cells": {label(*shape): compare_cells(given, *shape, repeats) for shape, repeats in SHAPES.items()},
+    record = measuring.record(
+        "cells",
+        torch.get_num_threads(),
+        milliseconds="of processor time, forward and backward; ratio: to nn.LSTM, full",
+        repeats=list(SHAPES.values()),
+        cells={label(*shape): compare_cells(given, *shape, repeats) for shape, repeats in SHAPES.items()},
         # the largest would compile for minutes
-        "ways": {label(*shape): compare_ways(*shape, repeats) for shape, repeats in list(SHAPES.items())[:2]},
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(options.out, to_json(record))
+        ways={label(*shape): compare_ways(*shape, repeats) for shape, repeats in list(SHAPES.items())[:2]},
+    )
+    measuring.write(record, options.out)
     show(record)
 
 

@@ -1,26 +1,30 @@
 """Who may import whom. The table below is the rule; the syntax tree of every file is held against it.
 
-    errors                     nothing of ours
-    types                      errors
-    contracts                  errors types
+    errors, arrays             nothing of ours
+    types                      errors arrays
+    plain_contracts            errors arrays types
+    contracts                  these, plain_contracts
     files                      errors
     metrics                    errors, each other
-    cells, attention, data     errors types contracts, each its own folder; data: files
+    layers.dropout, .linear, .packing    these, contracts: the plain layers
+    cells, attention           these, the plain layers, each its own folder
+    data                       these but contracts, files
     layers                     these, cells attention
     encoders, decoders         these, layers; never each other
     model                      errors types contracts: it is given its parts and knows none
-    search                     errors types contracts: the Decoder contract, never a decoder
-    objectives                 errors types contracts model search
-    tasks                      errors types contracts data
+    search                     errors arrays types plain_contracts: the Stepper contract, never a decoder
+    objectives                 errors types contracts model search, the plain layers
+    tasks                      errors arrays types plain_contracts data
     weights                    errors
-    train                      errors types contracts data weights checkpoint
-    parts                      errors contracts: it finds the rest by name
+    threads                    nothing of ours
+    train                      errors types contracts data weights checkpoint threads
+    parts                      errors plain_contracts contracts: it finds the rest by name
     explain.explanation        errors
     explain.terminal           these, explanation: what was explained is shown without a model
     explain.page               these, terminal
     explain.plot               errors files: the one file that knows matplotlib
     explain.table              nothing of ours
-    config                     imported by cli, serve, fitting, predict, checkpoint, reproducing, explain, demo only
+    config                     imported by the ends of the house only: cli, predict and so on
 
 A folder may import from itself. What is imported inside a function or for type checking alone counts too: a name in
 a signature is knowledge. What the table does not name may import what it likes, and none of the above imports it.
@@ -37,35 +41,42 @@ import pytest
 import seqloom
 
 ROOT = Path(seqloom.__file__).parent
-BASE = {"errors", "types", "contracts"}
+PLAIN = {"errors", "arrays", "types", "plain_contracts"}
+BASE = PLAIN | {"contracts"}
 LOW = BASE | {"cells", "attention", "layers"}
+PLAIN_LAYERS = {"layers.dropout", "layers.linear", "layers.packing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "types": {"errors"},
-    "contracts": {"errors", "types"},
+    "arrays": set(),
+    "types": {"errors", "arrays"},
+    "plain_contracts": {"errors", "arrays", "types"},
+    "contracts": PLAIN,
     "files": {"errors"},
     "metrics": {"errors"},
-    "cells": BASE,
-    "attention": BASE,
-    "data": BASE | {"files"},
+    "cells": BASE | PLAIN_LAYERS,
+    "attention": BASE | PLAIN_LAYERS,
+    "data": PLAIN | {"files"},
     "layers": BASE | {"cells", "attention"},
+    **dict.fromkeys(PLAIN_LAYERS, BASE),
     "encoders": LOW,
     "decoders": LOW,
     "model": BASE,
-    "search": BASE,
-    "objectives": BASE | {"model", "search"},
-    "tasks": BASE | {"data"},
+    "search": PLAIN,
+    "objectives": BASE | PLAIN_LAYERS | {"model", "search"},
+    "tasks": PLAIN | {"data"},
     "weights": {"errors"},
-    "train": BASE | {"data", "weights", "checkpoint"},
-    "parts": {"errors", "contracts"},
+    "threads": set(),
+    "train": BASE | {"data", "weights", "checkpoint", "threads"},
+    "parts": {"errors", "plain_contracts", "contracts"},
     "explain.explanation": {"errors"},
     "explain.page": {"errors", "explain.explanation", "explain.terminal"},
     "explain.plot": {"errors", "files"},
     "explain.table": set(),
     "explain.terminal": {"errors", "explain.explanation"},
 }
-MAY_IMPORT_CONFIG = {"cli", "serve", "fitting", "predict", "checkpoint", "reproducing", "explain", "demo"}
+MAY_IMPORT_CONFIG = {"answering", "awake", "checkpoint", "cli", "demo", "engines", "explain", "fitting", "predict"}
+MAY_IMPORT_CONFIG |= {"reproducing", "serve"}
 
 
 @cache
@@ -167,3 +178,16 @@ def test_importing_stays_quick_and_leaves_torch_alone(module):
     program = f"import sys, {module}; print([name for name in ('torch', 'numpy', 'pydantic') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_help_imports_nothing_that_takes_long():
+    program = (
+        "import sys; sys.argv = ['seqloom', '--help']\n"
+        "from seqloom.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('torch', 'numpy', 'pydantic', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "predict" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

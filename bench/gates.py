@@ -1,0 +1,106 @@
+"""What the figures must come to, read from the records. A gate that was not met says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench.measuring import Record
+
+SEQLOOM, BARE, CACHED = "Seqloom", "bare loop", "bare loop with a cache"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One claim, its bound and what was measured."""
+
+    text: str
+    sign: Literal[">=", "<="]
+    bound: float
+    value: float
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.bound if self.sign == ">=" else self.value <= self.bound
+
+    def line(self) -> str:
+        return f"{self.text} {self.sign} {self.bound:g}: {'met' if self.met else '**not met**'} ({self.value:.3g})"
+
+
+def found(rows: list[dict[str, Any]], **keys: Any) -> dict[str, dict[str, Any]]:
+    """By system, the rows that have these entries and did not fail."""
+    return {
+        row["system"]: row
+        for row in rows
+        if "failed" not in row and all(row.get(name) == value for name, value in keys.items())
+    }
+
+
+def of_training(record: Record) -> list[Gate]:
+    gates = [Gate("padding of the batches", "<=", 0.05, record["padding"])]
+    for model in dict.fromkeys(row["model"] for row in record["rows"]):
+        rows = found(record["rows"], model=model)
+        if SEQLOOM not in rows or BARE not in rows:
+            continue
+        ours, recurrent = rows[SEQLOOM], model != "transformer"
+        gates.append(Gate(f"{model}: speed, to the bare loop", ">=", 1.0 if recurrent else 1.15, ours["ratio"]))
+        if "eole" in rows:
+            gates.append(Gate(f"{model}: speed, to eole", ">=", 1.0, ours["ratio"] / rows["eole"]["ratio"]))
+        others = [row["megabytes"] for name, row in rows.items() if not name.startswith(SEQLOOM)]
+        gates.append(Gate(f"{model}: memory, to the least of the others", "<=", 1.0, ours["megabytes"] / min(others)))
+    return gates
+
+
+def of_decoding(record: Record) -> list[Gate]:
+    """The time of ours as a share of theirs, or how many times as fast."""
+    gates = []
+    shares = {"batch 1, greedy": 0.8, "batch 64, greedy": 1.0, "batch 64, beam 5": 0.9}
+    for setting, share in shares.items():
+        rows = found(record["rows"], model="transformer", setting=setting)
+        if SEQLOOM in rows and CACHED in rows:
+            ours = rows[SEQLOOM]["ratio"]
+            gates.append(Gate(f"{setting}: time, to the bare loop", "<=", share, 1 / ours))
+            marian = rows.get("HF transformers (Marian)")
+            if marian:
+                bound = 2.0 if setting == "batch 1, greedy" else 1.3
+                gates.append(Gate(f"{setting}: speed, to HF generate", ">=", bound, ours / marian["ratio"]))
+        for model in ("lstm", "lstm-input-feeding"):
+            rows = found(record["rows"], model=model, setting=setting)
+            if SEQLOOM in rows and "OpenNMT-py" in rows:
+                gates.append(Gate(f"{model}, {setting}: speed, to OpenNMT-py", ">=", 2.0, rows[SEQLOOM]["ratio"]))
+    for setting, bound in (("batch 1, greedy", 1.5), ("batch 64, beam 5", 3.0)):
+        ratios = {
+            row["produced"]: row["ratio"] for row in record["growth"] if row["setting"] == setting and "produced" in row
+        }
+        if 512 in ratios:
+            gates.append(Gate(f"{setting}: a step after 512 symbols, to one after 8", "<=", bound, ratios[512]))
+    return gates
+
+
+def of_starting(record: Record) -> list[Gate]:
+    rows = {row["command"]: row for row in record["rows"] if "failed" not in row}
+    gates = []
+    for name, row in rows.items():
+        seconds = row["seconds"]["median"]
+        if name == "seqloom --help":
+            gates.append(Gate(f"{name}: seconds", "<=", 0.2, seconds))
+        elif "exported" in name:
+            gates.append(Gate(f"{name}: seconds", "<=", 0.5, seconds))
+            gates.append(Gate(f"{name}: MB", "<=", 120, row["megabytes"]))
+        elif name.startswith("predict"):
+            gates.append(Gate(f"{name}: seconds beyond import torch", "<=", 0.5, row["over_torch"]))
+    return gates
+
+
+def of_scaling(record: Record) -> list[Gate]:
+    """From the smallest corpus to the largest, in runs that find their cache."""
+    rows = sorted((row for row in record["corpora"] if row.get("run") == "later"), key=lambda row: int(row["pairs"]))
+    if len(rows) < 2:
+        return []
+    first, last = rows[0], rows[-1]
+    growth = f"{last['pairs']:,} pairs, to {first['pairs']:,}"
+    return [
+        Gate(f"start-up of a later run, {growth}", "<=", 1.5, last["starting"]["median"] / first["starting"]["median"]),
+        Gate(f"memory, {growth}", "<=", 1.2, last["megabytes"] / first["megabytes"]),
+        Gate(f"speed, {growth}", ">=", 0.9, last["speed"]["median"] / first["speed"]["median"]),
+    ]

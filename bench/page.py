@@ -1,0 +1,248 @@
+"""docs/benchmarks.md and its pictures from results/bench-*.json.
+
+python -m bench.page [--folder FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from bench import gates
+from bench.measuring import Record
+from seqloom.explain import plot
+from seqloom.files import replace_file
+
+Row = dict[str, Any]
+
+
+def write_page(folder: Path) -> None:
+    """The page of all records in a folder's results."""
+    paths = sorted((folder / "results").glob("bench-*.json"))
+    records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    images = folder / "docs" / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    lines = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench` from `results/bench-*.json`. Do not edit. The systems of a table were measured in one",
+        "run and took turns; only ratios within a table mean something on another machine, and less than a tenth is",
+        "a tie. A figure is a median, with the lowest and highest beside it. A ratio above 1 is faster.",
+    ]
+    for name, record in records.items():
+        kind = name.split("-")[1]
+        if kind in SECTIONS:
+            lines += ["", *SECTIONS[kind](record, name, images)]
+    page = folder / "docs" / "benchmarks.md"
+    replace_file(page, "\n".join(lines).encode() + b"\n")
+
+
+def heading(title: str, record: Record) -> list[str]:
+    """What was run, where and with what."""
+    machine = record.get("machine", {})
+    place = (
+        f"{machine['processor']}, {machine['processors']} processors, load {machine['load']} before; "
+        if machine
+        else ""
+    )
+    versions = record.get("versions", {"torch": record.get("torch", ""), "python": record.get("python", "")})
+    found = ", ".join(f"{name} {version}" for name, version in versions.items())
+    lines = [f"## {title}", "", f"`{record['command']}`: {place}{record['threads']} thread(s); {found}."]
+    peers = [f"{name} {peer.get('version', 'failed')}" for name, peer in record.get("peers", {}).items()]
+    if peers:
+        lines[-1] += f" Peers: {', '.join(peers)}."
+    if "data" in record:
+        lines[-1] += f" Data: {record['data']}."
+    if "rounds" in record:
+        lines[-1] += f" {record['rounds']} rounds."
+    return [*lines, ""]
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def spread(figure: dict[str, float], digits: int = 0) -> str:
+    low, high = figure["lowest"], figure["highest"]
+    return f"{figure['median']:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
+
+
+def failed(row: Row, columns: int) -> list[str]:
+    """Why there are no figures; nothing where there are."""
+    return [f"failed: {row['failed']}", *[""] * (columns - 1)] if "failed" in row else []
+
+
+def bullets(found: list[gates.Gate]) -> list[str]:
+    return ["", *(f"- {gate.line()}" for gate in found)] if found else []
+
+
+def ratio(row: Row) -> str:
+    return f"{row['ratio']:.2f}" if "ratio" in row else "-"
+
+
+# -- the sections
+
+
+def training(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading(f"Training, {record['threads']} thread(s)", record)
+    lines += [
+        f"Batches of about 4,096 symbols, {record['batches']} a turn from the narrowest to the widest, joint byte pairs"
+        f" of {record['vocabulary']:,}; {100 * record['padding']:.1f} % of an epoch's batches is padding.",
+        "",
+    ]
+    for model in dict.fromkeys(row["model"] for row in record["rows"]):
+        cells = []
+        for row in record["rows"]:
+            if row["model"] == model:
+                figures = failed(row, 4)
+                if not figures:
+                    figures = [
+                        spread(row["speed"]),
+                        ratio(row),
+                        f"{row['processor_ratio']:.2f}",
+                        f"{row['megabytes']:,}",
+                    ]
+                cells.append([row["system"], *figures])
+        lines += [*table([f"**{model}**", "target symbols/s", "ratio", "by processor time", "MB"], cells), ""]
+    bars(record["rows"], "model", images / f"{name}.svg")
+    lines.append(f"![Speed of training, as a ratio to the bare loop](images/{name}.svg)")
+    return lines + bullets(gates.of_training(record))
+
+
+def decoding(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading(f"Decoding, {record['threads']} thread(s)", record)
+    for model in dict.fromkeys(row["model"] for row in record["rows"]):
+        rows = [row for row in record["rows"] if row["model"] == model]
+        for setting in dict.fromkeys(row["setting"] for row in rows):
+            cells = []
+            for row in rows:
+                if row["setting"] == setting:
+                    figures = failed(row, 4)
+                    if not figures:
+                        tokens = f"{row['tokens']['median']:,.0f}"
+                        figures = [spread(row["milliseconds"], 2), tokens, ratio(row), f"{row['megabytes']:,}"]
+                    cells.append([row["system"], *figures])
+            lines += [*table([f"**{model}, {setting}**", "ms a sentence", "symbols/s", "ratio", "MB"], cells), ""]
+    bars([row for row in record["rows"] if row["model"] == "transformer"], "setting", images / f"{name}.svg")
+    lines.append(f"![Speed of decoding, as a ratio to the bare loop](images/{name}.svg)")
+    grown = [row for row in record["growth"] if "failed" not in row]
+    if grown:
+        figure, (panel,) = plot.figure()
+        for number, setting in enumerate(dict.fromkeys(row["setting"] for row in grown)):
+            points = [row for row in grown if row["setting"] == setting]
+            times = [row["milliseconds"]["median"] for row in points]
+            panel.plot([row["produced"] for row in points], times, marker="o", label=setting, **plot.line(number))
+        decorate(figure, panel, "symbols already produced", "ms a step of the whole batch")
+        plot.save(figure, images / f"{name}-growth.svg")
+        rows = [[row["setting"], str(row["produced"]), spread(row["milliseconds"], 2), ratio(row)] for row in grown]
+        lines += ["", *table(["Seqloom", "produced", "ms a step", "to the first"], rows), ""]
+        lines.append(f"![Cost of a step against what has been produced](images/{name}-growth.svg)")
+    return lines + bullets(gates.of_decoding(record))
+
+
+def starting(record: Record, name: str, images: Path) -> list[str]:
+    rows = []
+    for row in record["rows"]:
+        figures = failed(row, 3)
+        if not figures:
+            figures = [spread(row["seconds"], 2), f"{row['over_torch']:+.2f}", f"{row['megabytes']:,}"]
+        rows.append([row["command"], *figures])
+    lines = heading("From a standing start", record)
+    lines += table(["", "seconds", "beyond import torch", "MB"], rows)
+    return lines + bullets(gates.of_starting(record))
+
+
+def scaling(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Scale", record)
+    rows = []
+    for row in record["corpora"]:
+        figures = failed(row, 4)
+        if not figures:
+            figures = [row["run"], spread(row["starting"], 2), spread(row["speed"]), f"{row['megabytes']:,}"]
+        rows.append([f"{row['pairs']:,}", *figures])
+    if rows:
+        lines += [*table(["pairs", "run", "start-up s", "target symbols/s", "MB"], rows), ""]
+        corpora([row for row in record["corpora"] if "failed" not in row], images / f"{name}-corpus.svg")
+        lines += [f"![Start-up and memory against the corpus](images/{name}-corpus.svg)", ""]
+    exponents = []
+    for each in record["sweeps"]:
+        figure, (panel,) = plot.figure()
+        for number, (kind, found) in enumerate(each["kinds"].items()):
+            times = [point["median"] for point in found["microseconds"]]
+            label = f"{kind}: exponent {found['exponent']:.2f}"
+            panel.plot(each["values"], times, marker="o", label=label, **plot.line(number))
+        decorate(figure, panel, each["name"], "microseconds a symbol")
+        plot.save(figure, images / f"{name}-{each['name']}.svg")
+        kinds = [each["kinds"].get(kind) for kind in ("training", "decoding")]
+        exponents.append([each["name"], *("-" if kind is None else f"{kind['exponent']:.2f}" for kind in kinds)])
+    lines += table(["time a symbol against", "exponent in training", "exponent in decoding"], exponents)
+    lines += ["", *(f"![Against {each['name']}](images/{name}-{each['name']}.svg)" for each in record["sweeps"])]
+    return lines + bullets(gates.of_scaling(record))
+
+
+def cells(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Cells", record)
+    lines += ["Forward and backward, processor time as a ratio to `nn.LSTM` on a full batch: less is faster.", ""]
+    shapes = list(record["cells"])
+    names = record["cells"][shapes[0]]
+    rows = [
+        [each, *(f"{record['cells'][shape][each]['ratio']:.2f}" for shape in shapes)]
+        for each in names
+        if not each.endswith(", before")
+    ]
+    return lines + table(["", *shapes], rows)
+
+
+SECTIONS = {"train": training, "decode": decoding, "start": starting, "scale": scaling, "cells": cells}
+
+
+# -- pictures
+
+
+def bars(rows: list[Row], by: str, path: Path) -> None:
+    """Ratios as bars, a group for each model or setting."""
+    shown = [row for row in rows if "ratio" in row]
+    groups = list(dict.fromkeys(row[by] for row in shown))
+    systems = list(dict.fromkeys(row["system"] for row in shown))
+    figure, (panel,) = plot.figure()
+    height = 0.8 / max(len(systems), 1)
+    for number, system in enumerate(systems):
+        found = [row for row in shown if row["system"] == system]
+        places = [groups.index(row[by]) + number * height for row in found]
+        panel.barh(places, [row["ratio"] for row in found], height, label=system, color=plot.line(number)["color"])
+    panel.set_yticks([place + 0.4 - height / 2 for place in range(len(groups))], groups)
+    panel.invert_yaxis()
+    panel.axvline(1, color="#888888", linewidth=0.8)
+    panel.set_xlabel("speed, as a ratio")
+    plot.legend(figure, *panel.get_legend_handles_labels())
+    plot.save(figure, path)
+
+
+def corpora(rows: list[Row], path: Path) -> None:
+    figure, (panel,) = plot.figure()
+    for number, run in enumerate(("first", "later")):
+        found = [row for row in rows if row["run"] == run]
+        times = [row["starting"]["median"] for row in found]
+        panel.plot([row["pairs"] for row in found], times, marker="o", label=f"{run} run", **plot.line(number))
+    decorate(figure, panel, "pairs", "start-up, seconds")
+    plot.save(figure, path)
+
+
+def decorate(figure: Any, panel: Any, across: str, up: str) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_xlabel(across)
+    panel.set_ylabel(up)
+    plot.legend(figure, *panel.get_legend_handles_labels())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.page", description="Write docs/benchmarks.md.")
+    parser.add_argument("--folder", type=Path, default=Path(), help="that holds results and docs")
+    write_page(parser.parse_args().folder)
+
+
+if __name__ == "__main__":
+    main()

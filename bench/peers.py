@@ -1,0 +1,192 @@
+"""Other systems, each in an environment of its own under the cache.
+
+    python -m bench.peers [all | NAME ...]
+
+One environment holds torch, pinned by constraints.txt so that no CUDA build is drawn in; the others see it through a
+.pth file. Where a peer's own pins are stale it is installed without them, and what it needs is listed here. A peer that
+will not install or import is reported with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measuring import Record
+from bench.pairs import folder
+from bench.pipe import HOME
+
+BASE = ("torch", "numpy", "safetensors")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What to install: as it asks to be, or alone, with what it needs beside."""
+
+    package: str
+    module: str  # that must import
+    alone: bool = False
+    beside: tuple[str, ...] = ()
+
+    @property
+    def distribution(self) -> str:
+        return self.package.split("=")[0]
+
+
+PEERS = {
+    "transformers": Peer("transformers", "transformers.models.marian.modeling_marian"),
+    "eole": Peer("eole", "eole.predict"),
+    "opennmt": Peer(
+        "OpenNMT-py==3.5.1",
+        "onmt.translate",
+        alone=True,  # it asks for torch < 2.3
+        beside=(
+            "configargparse",
+            "ctranslate2>=4,<5",
+            "fasttext-wheel",
+            "flask",
+            "pyahocorasick",
+            "pyonmttok",
+            "pyyaml",
+            "rapidfuzz",
+            "sacrebleu",
+            "six",
+            "spacy",
+            "tensorboard",
+            "waitress",
+        ),
+    ),
+    "ctranslate2": Peer("ctranslate2", "ctranslate2"),
+    "joeynmt": Peer(
+        "joeynmt==2.3.0",
+        "joeynmt.model",
+        alone=True,  # it asks for an old protobuf
+        beside=(
+            "datasets",
+            "importlib-metadata",
+            "matplotlib",
+            "packaging",
+            "pandas",
+            "pyyaml",
+            "sacrebleu",
+            "sacremoses",
+            "sentencepiece",
+            "subword-nmt",
+            "tensorboard",
+        ),
+    ),
+    "sockeye": Peer(
+        "sockeye==3.1.34",
+        "sockeye.inference",
+        alone=True,  # it asks for torch < 1.14 and numpy < 2
+        beside=("pyyaml", "sacrebleu"),
+    ),
+}
+ALWAYS = ("transformers", "eole", "opennmt", "ctranslate2")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment, or the reason why there is none."""
+
+    name: str
+    python: Path
+    version: str = ""
+    reason: str = ""
+
+
+def chosen(names: list[str]) -> list[str]:
+    """["all"] are all, nothing are those that always run, ["none"] none."""
+    if names == ["none"]:
+        return []
+    if names == ["all"]:
+        return list(PEERS)
+    return names or list(ALWAYS)
+
+
+def install(names: list[str]) -> dict[str, Installed]:
+    """Each peer, installed now or before."""
+    return {name: installed(name) for name in names}
+
+
+def installed(name: str) -> Installed:
+    peer, place = PEERS[name], folder() / name
+    python = place / "bin" / "python"
+    mark = place / ".installed"
+    try:
+        if not mark.exists():
+            print(f"installing {peer.package} into {place}", file=sys.stderr)
+            environment(place, base())
+            pip(python, *(["--no-deps"] if peer.alone else []), peer.package)
+            if peer.beside:
+                pip(python, *peer.beside)
+            run(python, "-c", f"import {peer.module}")
+            mark.touch()
+        asked = f"from importlib import metadata; print(metadata.version({peer.distribution!r}))"
+        return Installed(name, python, version=run(python, "-c", asked).strip())
+    except (OSError, subprocess.CalledProcessError) as error:
+        lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+        return Installed(name, python, reason=lines[-1] if lines else "no reason given")
+
+
+def base() -> Path:
+    """The site-packages of the environment that has torch."""
+    place = folder() / "base"
+    python = place / "bin" / "python"
+    if not (place / ".installed").exists():
+        print(f"installing torch into {place}", file=sys.stderr)
+        environment(place)
+        pip(python, *BASE)
+        (place / ".installed").touch()
+    return Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+
+
+def environment(place: Path, seen: Path | None = None) -> None:
+    """A fresh environment that sees the packages of another."""
+    if place.exists():
+        shutil.rmtree(place)
+    venv.create(place, with_pip=True)
+    if seen:
+        ours = run(place / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+        (Path(ours) / "base.pth").write_text(f"{seen}\n", encoding="utf-8")
+
+
+def pip(python: Path, *words: str) -> None:
+    run(python, "-m", "pip", "install", "-q", "-c", str(HOME / "constraints.txt"), *words)
+
+
+def run(python: Path, *words: str) -> str:
+    return subprocess.run([str(python), *words], check=True, capture_output=True, text=True).stdout
+
+
+def described(peers: dict[str, Installed]) -> Record:
+    """For a record: the version of each, or why it is missing."""
+    return {
+        name: {"version": each.version} if not each.reason else {"failed": each.reason} for name, each in peers.items()
+    }
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        default=[],
+        choices=[*PEERS, "all", "none"],
+        help=f"which to compare with; {', '.join(ALWAYS)} unless told",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description="Install the systems to compare with.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALWAYS)} unless told")
+    for name, each in install(chosen(parser.parse_args().names)).items():
+        print(f"{name}: {each.reason or each.version}")
+
+
+if __name__ == "__main__":
+    main()

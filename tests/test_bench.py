@@ -1,0 +1,135 @@
+"""Benchmarks that need no peers run; what they report is what was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import gates, measuring, pairs
+from bench.batches import Batches
+from bench.page import write_page
+from bench.pipe import HOME, Worker
+from bench.scale import exponent
+from bench.shapes import BOS, EOS, SHAPES
+from bench.workers import loop
+from seqloom.data import batching
+
+
+def run(name: str, *words: str, cache: Path) -> dict[str, object]:
+    out = cache / f"bench-{name}.json"
+    environment = {**os.environ, "SEQLOOM_CACHE": str(cache), "SEQLOOM_DATA": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", f"bench.{name}", "--quick", "--out", str(out), *words]
+    subprocess.run(command, cwd=HOME, env=environment, check=True, capture_output=True, timeout=300)
+    return json.loads(out.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def data(cache: Path) -> pairs.Prepared:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQLOOM_CACHE", str(cache))
+        patch.setenv("SEQLOOM_DATA", "")
+        return pairs.prepared(quick=True)
+
+
+def test_training_is_measured_against_the_bare_loop(cache: Path) -> None:
+    record = run("train", "--peers", "none", "--models", "lstm", cache=cache)
+    rows = gates.found(record["rows"], model="lstm")  # type: ignore[arg-type]
+    assert set(rows) == {"bare loop", "Seqloom"}, record["rows"]
+    assert rows["bare loop"]["ratio"] == 1
+    for row in rows.values():
+        assert row["speed"]["median"] > 0
+        assert 5 < row["loss"] < 9  # about log 1000: nothing is learned in two updates, and nothing is broken
+
+
+def test_decoding_is_measured_and_every_output_has_the_length_asked_for(cache: Path) -> None:
+    record = run("decode", "--peers", "none", "--models", "transformer", cache=cache)
+    assert not [row for row in record["rows"] if "failed" in row]  # type: ignore[attr-defined]
+    assert {row["system"] for row in record["rows"]} == {"bare loop with a cache", "Seqloom"}  # type: ignore[attr-defined]
+    assert [row["produced"] for row in record["growth"]] == [8, 24] * 2  # type: ignore[attr-defined]
+
+
+def test_growth_is_measured_without_a_corpus(cache: Path) -> None:
+    record = run("scale", "--pairs", cache=cache)
+    names = [each["name"] for each in record["sweeps"]]  # type: ignore[attr-defined]
+    assert names == ["vocabulary", "length", "batch", "beam", "width"]
+
+
+def test_an_exponent_is_the_power_that_made_the_times() -> None:
+    assert exponent((1, 2, 4, 8), [3.0 * size**1.5 for size in (1, 2, 4, 8)]) == pytest.approx(1.5)
+
+
+def test_batches_travel_whole(data: pairs.Prepared, tmp_path: Path) -> None:
+    lengths = np.asarray(data.corpus.lengths)
+    plan = batching.plan(lengths, 512, seed=1, epoch=0)
+    plan = batching.Plan(plan.rows, plan.offsets[:3])
+    pairs.write_batches(data.corpus, plan, tmp_path / "batches.npz")
+    batches = Batches(tmp_path / "batches.npz")
+    for number, batch in enumerate(batches):
+        for row, place in enumerate(plan[number]):
+            source, target = (np.asarray(side).tolist() for side in data.corpus[int(place)])
+            assert batch.source[row, : batch.source_lengths[row]].tolist() == source
+            assert batch.inputs[row, : batch.target_lengths[row]].tolist() == [BOS, *target]
+            assert batch.targets[row, : batch.target_lengths[row]].tolist() == [*target, EOS]
+    assert batches.tokens == sum(batch.tokens for batch in batches)
+
+
+def test_generated_pairs_have_the_lengths_of_captions(data: pairs.Prepared) -> None:
+    lengths = np.asarray(data.corpus.lengths)
+    assert 11 < lengths.mean() < 16
+    assert 0.7 < np.corrcoef(np.log(lengths.T))[0, 1] < 0.9
+    plan = batching.plan(lengths, 512, seed=1, epoch=0)
+    assert 0 < pairs.padding(data.corpus, plan) < 0.3
+
+
+def test_a_worker_that_fails_says_why() -> None:
+    worker = Worker("bare", {"task": "sing", "shape": SHAPES["lstm"]})
+    assert worker.ready is None
+    assert worker.reason == "there is no way here to sing with it"
+    assert worker.turn() is None
+    worker.close()
+
+
+def test_outputs_of_another_length_are_refused() -> None:
+    loop.check([14, 15, 16], 3, 15)
+    with pytest.raises(RuntimeError, match="10 to 15 symbols where 15"):
+        loop.check([15, 10], 2, 15)
+    with pytest.raises(RuntimeError):
+        loop.check([15], 2, 15)
+
+
+def test_a_summary_is_a_median_with_its_spread() -> None:
+    assert measuring.summary([3.0, 1.0, 2.0]) == {"median": 2.0, "lowest": 1.0, "highest": 3.0}
+
+
+def test_the_page_prints_gates_that_were_not_met(tmp_path: Path) -> None:
+    figure = {"median": 100.0, "lowest": 90.0, "highest": 110.0}
+    row = {"model": "transformer", "speed": figure, "processor_ratio": 1.0, "megabytes": 10, "loss": 9.0}
+    rows = [
+        {**row, "system": "bare loop", "ratio": 1.0},
+        {**row, "system": "Seqloom", "ratio": 1.1},
+        {"model": "transformer", "system": "eole", "failed": "it will not"},
+    ]
+    result = measuring.record("train", 1, data="pairs", vocabulary=8000, padding=0.02, batches=1, rounds=1, rows=rows)
+    measuring.write(result, tmp_path / "results" / "bench-train-1.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "speed, to the bare loop >= 1.15: **not met** (1.1)" in page
+    assert "padding of the batches <= 0.05: met (0.02)" in page
+    assert "| eole | failed: it will not |" in page
+    assert (tmp_path / "docs" / "images" / "bench-train-1.svg").exists()
+
+
+def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "--threads", "2", "--out", "/home/me/x.json", "--quick"])
+    assert measuring.record("train", 2)["command"] == "python -m bench.train --threads 2 --quick"
