@@ -24,7 +24,7 @@ from bench.shapes import SHAPES
 from seqloom.data import batching
 
 TOKENS = 4096  # of a batch, padding included
-BATCHES = 6  # of a turn
+BATCHES = 3  # of a turn
 UNIT = "bare loop"
 SYSTEMS = {
     UNIT: System("bare"),

@@ -24,20 +24,29 @@ if TYPE_CHECKING:
 
 
 def load(
-    *paths: str | Path, device: str = "auto", trust: bool = False, average: Average = "arithmetic"
+    *paths: str | Path,
+    device: str = "auto",
+    trust: bool = False,
+    average: Average = "arithmetic",
+    threads: int | None = None,
 ) -> Predictor | Exported:
     """A trained run, or an exported one; several runs are an ensemble.
 
-    A run's own code (`module:Class`) is refused unless you trust it.
+    A run's own code (`module:Class`) is refused unless you trust it. Threads: 0 for what a short measurement finds best
+    (of an exported model, one); None leaves torch as it is.
     """
     from seqloom.engines.engine import is_exported
 
     if any(map(is_exported, paths)):
         from seqloom.engines.exported import Exported
 
-        return Exported.load(paths, device, trust)
+        return Exported.load(paths, device, trust, threads or 1)
     from seqloom.predict import Predictor
 
+    if threads is not None:
+        from seqloom.threads import choose_threads
+
+        choose_threads(threads)
     return Predictor.load(paths, device, trust, average)
 
 

@@ -24,6 +24,7 @@ OPTIONS: dict[str, tuple[str, type]] = {
     "--ban": ("ban", list),
     "--require": ("require", list),
     "--set": ("settings", list),
+    "--threads": ("threads", int),
 }
 
 
@@ -63,7 +64,7 @@ def request(arguments: list[str]) -> tuple[Path, dict[str, Any]] | None:
 def answer(folder: Path, options: dict[str, Any]) -> None:
     from seqloom.engines.exported import Exported
 
-    predict_lines(Exported.load(folder), **options)
+    predict_lines(Exported.load(folder, threads=options.pop("threads", 0) or 1), **options)
 
 
 def predict_lines(

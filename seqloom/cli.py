@@ -33,6 +33,9 @@ Data = Annotated[
         "--data", help="Pairs: a TSV or JSONL file, - for stdin, or given twice two line-aligned files; also .gz."
     ),
 ]
+Threads = Annotated[
+    int, typer.Option(min=0, help="Of a processor; 0: what a short measurement finds best, of an exported model 1.")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")]
 Trust = Annotated[
     bool,
@@ -118,12 +121,14 @@ def predict(
     geometric: Geometric = False,
     settings: Set = None,
     device: Device = "auto",
+    threads: Threads = 0,
     trust: Trust = False,
 ) -> None:
     """Predict: a source a line on stdin, an output a line on stdout. An empty line stays one."""
     from seqloom import load
 
-    model = load(*runs, device=device, trust=trust, average="geometric" if geometric else "arithmetic")
+    mean: Any = "geometric" if geometric else "arithmetic"
+    model = load(*runs, device=device, trust=trust, average=mean, threads=threads)
     predict_lines(
         model,
         n_best=n_best,
@@ -145,13 +150,15 @@ def evaluate(
     geometric: Geometric = False,
     settings: Set = None,
     device: Device = "auto",
+    threads: Threads = 0,
     skip_bad: SkipBad = False,
     trust: Trust = False,
 ) -> None:
     """Measure a run on pairs, by the metrics of its task; prints JSON."""
     from seqloom import load
 
-    model = load(*runs, device=device, trust=trust, average="geometric" if geometric else "arithmetic")
+    mean: Any = "geometric" if geometric else "arithmetic"
+    model = load(*runs, device=device, trust=trust, average=mean, threads=threads)
     examples = read_examples(model, data, skip_bad)
     measured = model.evaluate(examples, **search_settings(settings, beam_size))
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))

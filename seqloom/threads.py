@@ -12,7 +12,7 @@ import time
 
 import torch
 
-ROUNDS = 5
+ROUNDS = 3
 GAIN = 1.15  # how much faster more threads must be to be taken
 
 
@@ -31,7 +31,7 @@ def available() -> int:
 
 
 def measured(most: int) -> int:
-    """The fastest of 1, 2, 4 and so on, for a tenth of a second each; more only if it is worth it."""
+    """The fastest of 1, 2, 4 and so on, in a few hundredths of a second; more only if it is worth it."""
     counts = [1]
     while 2 * counts[-1] <= most:
         counts.append(2 * counts[-1])
