@@ -195,7 +195,28 @@ def cells(record: Record, name: str, images: Path) -> list[str]:
     return lines + table(["", *shapes], rows)
 
 
-SECTIONS = {"train": training, "decode": decoding, "start": starting, "scale": scaling, "cells": cells}
+def engines(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Engines", record)
+    lines += [f"{record['examples']:,} sentences of Multi30k's test set; processor time, from text to text.", ""]
+    for search, systems in record["search"].items():
+        rows = []
+        for system, found in systems.items():
+            share = f"{100 * found['identical']:.1f} %" if "identical" in found else ""
+            bleu = f"{found['metrics']['bleu']:.2f}" if "metrics" in found else ""
+            hand = f"{found['seconds']['ratio']:.2f}" if "ratio" in found["seconds"] else ""
+            rows.append([system, spread(found["seconds"], 1), hand, share, bleu])
+        lines += [*table([f"**{search}**", "seconds", "to by hand", "as its run", "BLEU"], rows), ""]
+    return lines + [f"- {text}: {'met' if met else '**not met**'}" for text, met in record["gates"].items()]
+
+
+SECTIONS = {
+    "train": training,
+    "decode": decoding,
+    "start": starting,
+    "scale": scaling,
+    "cells": cells,
+    "engines": engines,
+}
 
 
 # -- pictures
