@@ -70,5 +70,6 @@ def factors(values: Tensor, p: float) -> Tensor:
     # A whole number, at least 1 for those that stay; times enough, it reaches the scale and is cut there.
     spread = 1.0 + scale // 1
     kept = round((1 - p) * LEVELS) - LEVELS // 2
-    chosen = torch.rsub(bits.to(values.dtype), kept * spread, alpha=spread).clamp_(0, scale)
-    return chosen.view(values.shape)
+    exact = values.dtype if values.dtype == torch.float64 else torch.float32  # bf16 cannot count so far
+    chosen = torch.rsub(bits.to(exact), kept * spread, alpha=spread).clamp_(0, scale)
+    return chosen.view(values.shape).to(values.dtype)

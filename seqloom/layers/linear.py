@@ -40,10 +40,10 @@ def plus_linear(sum_so_far: Tensor, values: Tensor, weight: Tensor) -> Tensor:
 
 def is_turned(values: Tensor, weight: Tensor) -> bool:
     """Whether a turned copy of the weight pays."""
-    outputs, inputs = weight.shape
-    if outputs <= inputs or weight.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_exporting():
+    if torch.is_grad_enabled() or torch.compiler.is_exporting():
         return False
-    return values.numel() <= FEW * inputs
+    outputs, inputs = weight.shape
+    return outputs > inputs and values.numel() <= FEW * inputs and weight.device.type == "cpu"
 
 
 def linear_of_several(values: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
