@@ -77,8 +77,8 @@ def part_of_file(folder: str, name: str) -> type | None:
     found = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, contract(folder))
-        if value.__module__ == module.__name__ and not value.__name__.startswith("_") and not isabstract(value)
+        if isinstance(value, type) and value.__module__ == module.__name__ and not value.__name__.startswith("_")
+        if issubclass(value, contract(folder)) and not isabstract(value)
     ]
     if len(found) > 1:
         names = ", ".join(part.__name__ for part in found)
@@ -252,11 +252,14 @@ def understood(annotation: Any, value: Any) -> Any:
     if origin in (Union, UnionType):
         found = (understood(one, value) for one in arguments)
         return next((each for each in found if each is not ABSENT), ABSENT)
-    if origin is tuple and arguments[1:] == (...,) and isinstance(value, (list, tuple)):
-        items = tuple(understood(arguments[0], each) for each in value)
-        return ABSENT if ABSENT in items else items
+    if origin is tuple and isinstance(value, (list, tuple)):
+        kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+        items = tuple(understood(kind, each) for kind, each in zip(kinds, value))
+        return ABSENT if ABSENT in items or len(kinds) != len(value) else items
     if origin is Literal:
         return value if any(type(one) is type(value) and one == value for one in arguments) else ABSENT
+    if annotation is float and type(value) is int:
+        return float(value)
     return value if annotation in (bool, int, float, str, NoneType) and type(value) is annotation else ABSENT
 
 

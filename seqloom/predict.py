@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,14 +18,16 @@ from seqloom.contracts import Codec, Constraint, Head, Search, Task
 from seqloom.data.dataset import codec_key
 from seqloom.ensemble import Average, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
-from seqloom.explain.explanation import Explanation
 from seqloom.model import Model
 from seqloom.running import chosen, line_scores, written_on
 from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
 from seqloom.types import Example, Hypothesis, Memory, Padded
-from seqloom.weights import weights_of
+from seqloom.weights import unwritten, weights_of
+
+if TYPE_CHECKING:
+    from seqloom.explain.explanation import Explanation
 
 
 class Predictor(Answering):
@@ -60,7 +62,8 @@ class Predictor(Answering):
         run = Run.open(path)
         recipe = config.complete(run.recipe(), str(run.path / "config.toml"), trust)
         task = config.build_task(recipe, trust).load(run.path)
-        model = config.build_model(recipe, task.source, task.target, trust)
+        with unwritten():
+            model = config.build_model(recipe, task.source, task.target, trust)
         load_weights(model, run.weights)
         return cls(model.to(place), task, recipe, run.path, trust)
 

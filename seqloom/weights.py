@@ -5,7 +5,8 @@ Tied parameters are stored once, under the first of their names, and may be read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors
@@ -16,6 +17,19 @@ from torch import Tensor, nn
 from seqloom.errors import SeqloomError
 
 Weights = dict[str, Tensor]
+
+
+@contextmanager
+def unwritten() -> Iterator[None]:
+    """Modules made in here get no first values, which take longer than reading those that are to replace them."""
+    drawn = {name: getattr(nn.init, name) for name in ("uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_")}
+    try:
+        for name in drawn:
+            setattr(nn.init, name, lambda tensor, *_, **__: tensor)
+        yield
+    finally:
+        for name, function in drawn.items():
+            setattr(nn.init, name, function)
 
 
 def aliases(module: nn.Module) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from seqloom.checkpoint import Run, average, load_weights, save_weights
 from seqloom.errors import SeqloomError
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.settings import Settings
-from seqloom.weights import weights_of
+from seqloom.weights import unwritten, weights_of
 
 
 class Tied(nn.Module):
@@ -302,3 +302,13 @@ def test_the_average_of_checkpoints_is_their_mean_and_counters_are_left_alone(tm
         average([tmp_path / "a.safetensors", tmp_path / "d.safetensors"])
     with pytest.raises(SeqloomError, match="nothing to average"):
         average([])
+
+
+def test_modules_without_first_values_draw_no_random_numbers_and_others_do_again() -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    with unwritten():
+        nn.LSTM(3, 4), nn.Linear(3, 4), nn.Embedding(3, 4)
+    assert torch.equal(torch.get_rng_state(), before)
+    nn.Linear(3, 4)
+    assert not torch.equal(torch.get_rng_state(), before)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-
 from seqloom.metrics.edit_rate import check_pairs
 
 HIGHER_IS_BETTER = True
@@ -30,6 +28,8 @@ def signature(predictions: list[str], references: list[list[str]]) -> str:
 
 def scored(predictions: list[str], references: list[list[str]]) -> tuple[float, str]:
     """The score and the signature that belongs to it."""
+    from sacrebleu.metrics.bleu import BLEU  # who only predicts need not wait for it
+
     check_pairs("bleu", predictions, references)
     metric = BLEU(force=True)  # a model's tokenised-looking output is a result, not a reason to warn at each validation
     score = metric.corpus_score(predictions, streams(references)).score

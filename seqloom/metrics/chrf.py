@@ -5,8 +5,6 @@ Popović 2015, as sacrebleu computes it: over the corpus, n-grams up to six, whi
 
 from __future__ import annotations
 
-from sacrebleu.metrics.chrf import CHRF
-
 from seqloom.metrics.bleu import streams
 from seqloom.metrics.edit_rate import check_pairs
 
@@ -15,5 +13,7 @@ HIGHER_IS_BETTER = True
 
 def chrf(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
     """Sentences may have different numbers of references."""
+    from sacrebleu.metrics.chrf import CHRF
+
     check_pairs("chrf", predictions, references)
     return {"chrf": float(CHRF().corpus_score(predictions, streams(references)).score)}
