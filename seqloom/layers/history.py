@@ -33,10 +33,11 @@ class Buffer:
                 return entries
             parts, rows, heads, _, size = entries.shape
             self.layers.append(entries.new_empty(parts, rows, heads, self.capacity, size))
-        if entries.requires_grad:  # what backward needs is not overwritten
-            self.layers[layer] = torch.cat([self.layers[layer][:, :, :, :begin], entries], dim=3)
+        known, differentiable = self.layers[layer], torch.is_grad_enabled() and entries.requires_grad
+        if differentiable or known.requires_grad or known.shape[3] < end:  # what backward needs is not overwritten
+            self.layers[layer] = torch.cat([known[:, :, :, :begin], entries], dim=3)
         else:
-            self.layers[layer][:, :, :, begin:end] = entries
+            known[:, :, :, begin:end] = entries
         return self.layers[layer][:, :, :, :end]
 
 
@@ -67,16 +68,13 @@ class History:
         """With room for new symbols of all rows; mask (rows, U) tells the real ones, which come first."""
         (count, rows, nodes), length = self.seen.shape, mask.shape[1]
         before = self.with_room(rows * length)
-        if before.whole and full and rows == 1:
-            seen = before.seen.new_ones(count, 1, nodes + length)
-            before.buffer.filled = nodes + length
-            if not nodes or length == 1:
-                return History(seen, before.buffer, True, length, causal=not nodes)
         itself = torch.eye(rows, dtype=torch.bool, device=mask.device)
-        own = itself[:, :, None] & mask.view(count, 1, rows, length)  # (B, n, n, U)
-        seen = torch.cat([before.seen, own.flatten(2)], dim=2)
+        if whole := before.whole and full and rows == 1:
+            seen = mask.new_ones(count, 1, nodes + length)
+        else:
+            own = itself[:, :, None] & mask.view(count, 1, rows, length)  # (B, n, n, U)
+            seen = torch.cat([before.seen, own.flatten(2)], dim=2)
         before.buffer.filled = seen.shape[2]
-        whole = before.whole and full and rows == 1
         if rows == 1 and (not nodes or (whole and length == 1)):
             return History(seen, before.buffer, whole, length, causal=not nodes)
         causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FEW = 16  # rows
-copies: dict[tuple[int, ...], tuple[list[int] | None, Tensor | None]] = {}  # of living weights: versions, copy
+copies: dict[tuple[int, ...], tuple[list[tuple[int, int]] | None, Tensor | None]] = {}  # of living weights
 
 
 class Linear(nn.Linear):
@@ -66,7 +66,7 @@ def few(values: Tensor, turned: Tensor, bias: Tensor | None) -> Tensor:
 def kept(weights: tuple[Tensor, ...], turned: bool = False) -> Tensor:
     """Several weights as one, turned or not: a copy that is made once, and anew when one of them has changed."""
     key = (*map(id, weights), turned)
-    versions = [weight._version for weight in weights]
+    versions = [(weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights]
     found, copy = copies.get(key, (None, None))
     if found != versions:
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]

@@ -118,6 +118,20 @@ def test_rows_may_hold_their_history():
     torch.testing.assert_close(logits, torch.where(mask[:, None], held, gone_on))
 
 
+def test_steps_with_and_without_gradients_may_follow_each_other():
+    ours, generator = decoder(), torch.Generator().manual_seed(3)
+    memory = memory_for(ours, SOURCES)
+    state, logits = ours.start(memory), []
+    given = torch.stack([tokens(3, generator) for _ in range(5)], dim=1)
+    for place, gradients in enumerate([True, False, True, False, False]):
+        with torch.set_grad_enabled(gradients):
+            scores, state = ours.step(given[:, place], state, memory)
+            logits.append(scores)
+    expected = ours(memory, Padded(given, torch.full((3,), 5))).scores
+    torch.testing.assert_close(torch.stack(logits, dim=1), expected)
+    logits[2].sum().backward()
+
+
 @torch.no_grad()
 def test_prefixes_of_several_lengths():
     ours, generator = decoder(), torch.Generator().manual_seed(2)

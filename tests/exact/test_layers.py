@@ -132,6 +132,18 @@ def test_a_weight_that_was_trained_is_turned_anew(optimiser):
         torch.testing.assert_close(layer(values), functional.linear(values, layer.weight, layer.bias))
 
 
+@torch.no_grad()
+def test_a_weight_of_another_type_or_on_inference_is_turned_anew():
+    layer, values = Linear(3, 8), torch.randn(1, 3)
+    layer(values)
+    torch.testing.assert_close(
+        layer.double()(values.double()), functional.linear(values.double(), layer.weight, layer.bias)
+    )
+    with torch.inference_mode():
+        other = Linear(3, 8)
+        torch.testing.assert_close(other(values), functional.linear(values, other.weight, other.bias))
+
+
 def test_no_copy_outlives_its_weight():
     gc.collect()
     before = len(linear_module.copies)
