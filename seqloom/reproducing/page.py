@@ -12,9 +12,9 @@ Record = dict[str, Any]
 
 
 def write_page(out: Path) -> None:
-    """The page of all results in a folder."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((out / "results").glob("*.json"))]
-    records = [each for each in found if "rows" in each]
+    """The page of all studies in a folder; benchmarks have a page of their own."""
+    paths = [path for path in sorted((out / "results").glob("*.json")) if not path.name.startswith("bench-")]
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     single = [each for each in records if len(each["rows"]) == 1]
     lines = [
         "# Results",
