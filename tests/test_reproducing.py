@@ -9,6 +9,7 @@ from seqloom import config
 from seqloom.errors import SeqloomError
 from seqloom.reproducing import reproduce
 from seqloom.reproducing.measures import by_length, counted, next_symbol
+from seqloom.reproducing.page import write_page
 from seqloom.reproducing.sources import made
 from seqloom.reproducing.studies import STUDIES
 from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most
@@ -89,3 +90,10 @@ def test_a_misspelt_name_and_missing_data_are_one_line(tmp_path: Path, monkeypat
     monkeypatch.delenv("SEQLOOM_DATA", raising=False)
     with pytest.raises(SeqloomError, match="SEQLOOM_DATA is not set"):
         reproduce.reproduce_result("scan", tmp_path, [])
+
+
+def test_records_of_benchmarks_are_no_studies(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "bench-train-1.json").write_text('{"name": "bench-train", "rows": [{"system": "a"}, {}]}')
+    write_page(tmp_path)
+    assert "bench" not in (tmp_path / "docs" / "results.md").read_text()
