@@ -1,8 +1,11 @@
 """A model: an encoder and a decoder, or a decoder alone, which is a language model."""
 
+from typing import Self
+
 from torch import nn
 
 from seqloom.contracts import Decoder, Encoder
+from seqloom.layers.linear import forget_copies
 from seqloom.types import Batch, Memory, Output, Padded
 
 
@@ -20,6 +23,11 @@ class Model(nn.Module):
             if ours != theirs:
                 raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
             decoder.embedding = encoder.embedding  # type: ignore[union-attr]
+
+    def train(self, mode: bool = True) -> Self:
+        if mode:
+            forget_copies()
+        return super().train(mode)
 
     def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:
         """The prepared memory of a source, or the empty one of a language model."""

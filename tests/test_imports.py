@@ -11,7 +11,7 @@
     data                       these but contracts, files
     layers                     these, cells attention
     encoders, decoders         these, layers; never each other
-    model                      errors types contracts: it is given its parts and knows none
+    model                      errors types contracts layers.linear: it is given its parts and knows none
     search                     errors arrays types plain_contracts: the Stepper contract, never a decoder
     objectives                 errors types contracts model search, the plain layers
     tasks                      errors arrays types plain_contracts data
@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **dict.fromkeys(PLAIN_LAYERS, BASE),
     "encoders": LOW,
     "decoders": LOW,
-    "model": BASE,
+    "model": BASE | {"layers.linear"},
     "search": PLAIN,
     "objectives": BASE | PLAIN_LAYERS | {"model", "search"},
     "tasks": PLAIN | {"data"},

@@ -78,6 +78,11 @@ def kept(weights: tuple[Tensor, ...], turned: bool = False) -> Tensor:
     return copy
 
 
+def forget_copies() -> None:
+    """Training is about to change weights, and some optimisers do so without a trace."""
+    copies.clear()
+
+
 @dataclass(frozen=True)
 class Projection:
     """The last layer of a decoder: logits of what it has thought, by a matrix of its own or that of its embedding."""

@@ -7,13 +7,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from seqloom.encoders.recurrent import Recurrent
 from seqloom.layers import linear as linear_module
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.linear import Linear, linear, linear_of_several
 from seqloom.layers.packing import Packing
+from seqloom.model import Model
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.settings import Settings
 from seqloom.types import positions_below
+from tests.building import build
 
 RAGGED, FULL = positions_below(torch.tensor([3, 1, 4]), 4), torch.ones(3, 4, dtype=torch.bool)
 MASKS = pytest.mark.parametrize("mask", [RAGGED, FULL, RAGGED[:, :1]], ids=["ragged", "full", "one"])
@@ -142,6 +145,15 @@ def test_a_weight_of_another_type_or_on_inference_is_turned_anew():
     with torch.inference_mode():
         other = Linear(3, 8)
         torch.testing.assert_close(other(values), functional.linear(values, other.weight, other.bias))
+
+
+def test_a_model_in_training_forgets_all_copies():
+    model = build(Recurrent, vocabulary=None, features=3)
+    with torch.no_grad():
+        linear(torch.randn(1, 3).double(), model.embedding.weight)
+    assert linear_module.copies
+    Model(model, None).train()
+    assert not linear_module.copies
 
 
 def test_no_copy_outlives_its_weight():
