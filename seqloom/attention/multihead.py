@@ -34,9 +34,12 @@ class MultiHead(Attention):
 
     def prepare(self, memory: Memory) -> Memory:
         packing = Packing(memory.mask)
-        keys, values = self.keys_values(packing.pack(memory.states), packing)
-        padding = {} if packing.full else {"bias": bias(packing.mask)}
-        return memory.with_extra(keys=keys, values=values, **padding)
+        return memory.with_extra(**self.prepared(packing.pack(memory.states), packing))
+
+    def prepared(self, states: Tensor, packing: Packing) -> State:
+        """What `look` reads of a memory with these states.  (N, D)"""
+        keys, values = self.keys_values(states, packing)
+        return {"keys": keys, "values": values, **({} if packing.full else {"bias": bias(packing.mask)})}
 
     def queries(self, states: Tensor, packing: Packing) -> Tensor:
         """(N, D) -> (B, heads, T, d)"""

@@ -64,10 +64,11 @@ class Transformer(Decoder):
     def prepare(self, memory: Memory) -> Memory:
         if not self.attends:
             return memory
-        prepared = {
-            str(number): layer.cross_attention.prepare(memory).extra for number, layer in enumerate(self.layers)
-        }
-        return memory.with_extra(**prepared)
+        packing = Packing(memory.mask)
+        states = packing.pack(memory.states)  # once, for all layers
+        return memory.with_extra(
+            **{str(number): layer.cross_attention.prepared(states, packing) for number, layer in enumerate(self.layers)}
+        )
 
     def start(self, memory: Memory) -> State:
         device = self.embedding.weight.device
@@ -92,7 +93,7 @@ class Transformer(Decoder):
     ) -> tuple[Tensor, State, dict[str, Tensor]]:
         """What is thought at all new positions (N, size), the state but its clock, and if asked who looked where."""
         history = state["history"].grow(packing.mask, packing.full)
-        positions = state["clock"] if packing.width == 1 else packing.offsets(state["clock"])
+        positions = state["clock"] if packing.full and packing.width == 1 else packing.offsets(state["clock"])
         values = self.positioned(self.embedding(packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []

@@ -1,6 +1,6 @@
 """Drop-out by cheap random bits.
 
-torch draws a whole random number an element, which on a processor takes a tenth of a training step. Sixteen bits tell
+torch draws a whole random number an element, which on a processor is a notable part of an update. Sixteen bits tell
 as well whether an element stays: its chance is p to 1/65536.
 """
 

@@ -78,6 +78,16 @@ def test_going_on_from_a_state_is_as_if_never_interrupted(decoder, memory):
     torch.testing.assert_close(torch.cat([first.scores, second.scores], dim=1), whole)
 
 
+def test_rows_that_are_given_nothing_stay_as_they_are(decoder, memory):
+    _, state = stepped(decoder, memory, forced((2, 2, 2)).values)
+    token = torch.tensor([4, 5, 6])
+    after = decoder(memory, Padded(token[:, None], torch.tensor([1, 0, 1])), state).state
+    logits, _ = decoder.step(token, after, memory)
+    held, _ = decoder.step(token, state, memory)
+    gone_on, _ = decoder.step(token, decoder.step(token, state, memory)[1], memory)
+    torch.testing.assert_close(logits, torch.where(torch.tensor([[False], [True], [False]]), held, gone_on))
+
+
 def test_permuting_rows_commutes_with_a_step(decoder):
     memory = memory_for(decoder, (4,))
     inputs = forced((3, 3, 3))
