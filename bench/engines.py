@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,7 @@ def measure(models: dict[str, Answering], sources: list[str], references: Any, r
     for label, beam_size in BEAMS.items():
         said = {name: model.predict(sources, beam_size=beam_size) for name, model in models.items()}
         runs: dict[str, Callable[[], Any]] = {
-            name: lambda model=model, size=beam_size: model.predict(sources, beam_size=size)  # type: ignore[misc]
-            for name, model in models.items()
+            name: partial(model.predict, sources, beam_size=beam_size) for name, model in models.items()
         }
         for name, model in models.items():
             if isinstance(model, Exported) and isinstance(model.engine, CTranslate2):
