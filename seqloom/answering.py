@@ -16,7 +16,7 @@ from seqloom.data.symbols import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
 from seqloom.plain_contracts import Codec, Constraint, Search, Task
 from seqloom.search.constraints import Banned, Required
-from seqloom.types import Example, Hypothesis
+from seqloom.types import Example, Hypothesis, Padded
 
 TOKENS = 4096  # of source a batch, times beam
 
@@ -89,12 +89,13 @@ class Answering(ABC):
         if self.task.source is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")
         search = search or self.search(**settings)
-        constraints, begun = self.constraints(banned, required), self.beginning(prefix)
+        asked, begun = self.constraints(banned, required), self.beginning(prefix)
         encoded = [self.read(source) for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
         longest = [max(each, key=len) for each in encoded]
         for rows in self.batches(longest, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
             batch = [encoded[row] for row in rows]
+            constraints = [*asked, *self.task.constraints(Padded.stack([own for own, *_ in batch]))]
             for row, found in zip(rows, self.find(batch, search, begun, constraints, attention, details)):
                 answers[row] = [self.prediction(one, sources[row], details) for one in found]
         return answers
@@ -110,7 +111,8 @@ class Answering(ABC):
         """What outputs must and must not contain. They never contain the symbols that are ours, not the text's."""
         never = [ids for each in banned for ids in self.spellings(each, "banned text")]
         always = [self.spellings(each, "required text") for each in required]
-        chosen: list[Constraint] = [Banned([[PAD], [UNK], [BOS], *never])]
+        ours = [PAD, BOS] if self.task.writes_unknown else [PAD, UNK, BOS]
+        chosen: list[Constraint] = [Banned([*([symbol] for symbol in ours), *never])]
         return [*chosen, Required(always, EOS)] if always else chosen
 
     def spellings(self, value: Any, what: str) -> list[list[int]]:

@@ -42,7 +42,7 @@ from seqloom.parts import (
 )
 
 if TYPE_CHECKING:
-    from seqloom.contracts import Codec, Task
+    from seqloom.contracts import Codec, Decoder, Objective, Task
     from seqloom.model import Model
     from seqloom.train.settings import Settings
 
@@ -306,13 +306,33 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
     return call(Model, "encoder and decoder do not fit", values)
 
 
+def build_objective(
+    recipe: Recipe, task: Task, decoder: Decoder, trust: bool = False, target: Codec | None = None
+) -> Objective:
+    """The objective of a completed recipe, given what it asks for of the task and the decoder."""
+    codec = target or task.target
+    offered = {
+        "vocabulary": codec.vocabulary,
+        "features": codec.features,
+        "hidden_size": getattr(decoder, "hidden_size", None),
+        "decode": task.decode,
+        "constraints": task.constraints,
+    }
+    objective: Objective = build_fitting("objectives", recipe["objective"], "objective", "task.target", offered, trust)
+    return objective
+
+
 def rehearse(recipe: Recipe, trust: bool = False) -> None:
     """Build every part of a completed recipe once, without memory for it: parts that do not fit say so."""
     import torch
 
     task = build_task(recipe, trust)
-    objective = build("objectives", recipe["objective"], "objective", trust)
-    refuse_misfits(task, objective.compares, f"objective.type = {show(recipe['objective']['type'])}")
+    name = recipe["objective"]["type"]
+    objective: Any = find("objectives", name, "objective.type", trust)
+    refuse_misfits(task, objective.compares, f"objective.type = {show(name)}")
+    if objective.improves == "outputs" and recipe["train"]["select_by"] in ("", "loss", "perplexity"):
+        known = ", ".join(task.metrics) or "none yet: add task.metrics"
+        raise SeqloomError(f"train.select_by: {show(name)} improves outputs, not the loss; set a metric ({known})")
     for name in task.metrics:
         compares = getattr(import_module(f"seqloom.metrics.{name}"), "COMPARES", "symbols")
         refuse_misfits(task, compares, f"task.metrics = {show(name)}")
@@ -326,6 +346,7 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     source = None if task.source is None else stand_ins[made_of(task.source)]
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
+        build_objective(recipe, task, model.decoder, trust, stand_ins[made_of(task.target)])
     refuse_windows(task, model.decoder, recipe["train"]["tokens"])
 
 

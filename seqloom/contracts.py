@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -108,6 +109,7 @@ class Decoder(nn.Module, Stepper):
     """From a memory to an output, one symbol at a time. A language model is a decoder on an empty memory."""
 
     grows: ClassVar[bool] = False  # its state grows with every symbol: nothing to hand on for ever
+    hidden_size: int  # of what the last projection sees, Output.hidden
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
@@ -119,7 +121,10 @@ class Decoder(nn.Module, Stepper):
 
     @abstractmethod
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        """Logits of the next symbol after `token`.  (rows,) -> (rows, V)"""
+        """Logits of the next symbol after `token`.  (rows,) -> (rows, V)
+
+        A token may be a mixture: (rows, V), how much of each symbol. It is read as the mean of their embeddings.
+        """
 
     @abstractmethod
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
@@ -146,10 +151,19 @@ class Head(Decoder):
 
 
 class Objective(nn.Module, ABC):
-    """What training makes small."""
+    """What training makes small. Validated, all that compare symbols are the cross-entropy of the targets.
+
+    A constructor may ask, by arguments without a default, for what the program knows: `vocabulary`, `hidden_size` of
+    the decoder, `decode` (symbols -> value) and `constraints` (source -> those of the task).
+    """
 
     compares: ClassVar[str] = "symbols"  # or "vectors": what its targets are made of
+    improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, tells the best checkpoint
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         """The loss of a batch, as sums. Progress runs from 0 to 1 over the training."""
+
+    def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
+        """A batch as it is trained on: what is drawn without the model is drawn here, beside the training."""
+        return batch

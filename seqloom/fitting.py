@@ -92,7 +92,7 @@ def fit(
             run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
     trainer = Trainer(
         model=model,
-        objective=config.build("objectives", full["objective"], "objective", trust),
+        objective=config.build_objective(full, task, model.decoder, trust),
         train=prepared.train,
         valid=prepared.valid,
         collate=task.collate,

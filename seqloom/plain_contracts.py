@@ -145,6 +145,7 @@ class Task(ABC):
     joint: bool = False  # one codec for both sides
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one text
+    writes_unknown: bool = False  # outputs may hold the unknown symbol
     carry: bool = False  # a batch starts from the state that another left
     window: int = 0  # symbols of a running text that are read at once
     bos: ClassVar[int]  # what a decoder is given before the first symbol
@@ -165,6 +166,10 @@ class Task(ABC):
     def batch(self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray]) -> Batch:
         """Encoded examples that stand each for itself, in tensors."""
         raise NotImplementedError(f"{type(self).__name__} has no examples that stand alone")
+
+    def constraints(self, source: Padded | None) -> list[Constraint]:
+        """What outputs for these sources obey, beside what a user asks for."""
+        return []
 
     def encode(self, value: Any) -> np.ndarray:
         """A target, or the beginning of one, as symbols."""

@@ -13,8 +13,8 @@
     encoders, decoders         these, layers; never each other
     model                      errors types contracts layers.linear: it is given its parts and knows none
     search                     errors arrays types plain_contracts: the Stepper contract, never a decoder
-    objectives                 errors types contracts model search, the plain layers
-    tasks                      errors arrays types plain_contracts data
+    objectives                 errors types contracts metrics model search data.symbols, the plain layers
+    tasks                      errors arrays types plain_contracts data search
     weights                    errors
     threads                    nothing of ours
     train                      errors types contracts data weights checkpoint threads
@@ -63,8 +63,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "decoders": LOW,
     "model": BASE | {"layers.linear"},
     "search": PLAIN,
-    "objectives": BASE | PLAIN_LAYERS | {"model", "search"},
-    "tasks": PLAIN | {"data"},
+    "objectives": BASE | PLAIN_LAYERS | {"metrics", "model", "search", "data.symbols"},
+    "tasks": PLAIN | {"data", "search"},
     "weights": {"errors"},
     "threads": set(),
     "train": BASE | {"data", "weights", "checkpoint", "threads"},

@@ -14,12 +14,14 @@ from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.cer import cer
 from seqloom.metrics.chrf import chrf
 from seqloom.metrics.exact import exact
+from seqloom.metrics.iou import iou
 from seqloom.metrics.mse import mse
 from seqloom.metrics.per import per
+from seqloom.metrics.rouge_l import rouge_l
 from seqloom.metrics.wer import wer
 
-NAMES = ("exact", "bleu", "chrf", "wer", "cer", "per")
-METRICS = (exact, bleu, chrf, wer, cer, per)
+NAMES = ("exact", "bleu", "chrf", "wer", "cer", "per", "rouge_l", "iou")
+METRICS = (exact, bleu, chrf, wer, cer, per, rouge_l, iou)
 PREDICTIONS = ["The cat sat on the mat.", "A dog runs fast in the park", "Hello there, world!"]
 REFERENCES = ["The cat sat on a mat.", "The dog runs quickly in the park.", "Hello, world!"]
 

@@ -15,6 +15,7 @@ from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.layers.bridge import Bridge, Kind
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.embedding import embed
 from seqloom.layers.linear import projection
 from seqloom.types import Memory, Output, Padded, State, hold
 
@@ -50,7 +51,7 @@ class GNMT(Decoder):
             raise ValueError(f"tied needs embedding_size = {size}, the width before the softmax")
         self.bos, self.eos = bos, eos
         self.length_ratio, self.length_offset = length_ratio, length_offset
-        self.residual = residual
+        self.residual, self.hidden_size = residual, size
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
         self.attention = attention(query_size=size, memory_size=memory_size)
@@ -71,13 +72,15 @@ class GNMT(Decoder):
         return {"layers": self.bridging(memory, own), "attention": self.attention.start(memory)}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        output = self(memory, Padded(token[:, None], torch.ones_like(token)), state)
+        output = self(
+            memory, Padded(token[:, None], torch.ones(len(token), dtype=torch.long, device=token.device)), state
+        )
         return output.scores[:, 0], output.state
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
-        embedded = self.dropout(self.embedding(inputs.values))  # (rows, U, E)
+        embedded = self.dropout(embed(self.embedding, inputs.values))  # (rows, U, E)
         values, contexts, bottom, weights = self.look(embedded, inputs.mask, state, memory, attention)
         layers: State = {"0": bottom["bottom"]}
         for layer, cell in enumerate(self.cells[1:], start=1):

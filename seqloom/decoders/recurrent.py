@@ -22,6 +22,7 @@ from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.layers.bridge import Bridge, Kind
 from seqloom.layers.dropout import Dropout
+from seqloom.layers.embedding import embed
 from seqloom.layers.linear import projection
 from seqloom.layers.recurrent import RecurrentStack
 from seqloom.types import Memory, Output, Padded, State, hold
@@ -116,13 +117,13 @@ class Recurrent(Decoder):
         return state
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        hidden, state, _ = self.advance(self.dropout(self.embedding(token)), state, memory)
+        hidden, state, _ = self.advance(self.dropout(embed(self.embedding, token)), state, memory)
         return self.project(hidden), state
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
-        embedded = self.dropout(self.embedding(inputs.values))  # (rows, U, E)
+        embedded = self.dropout(embed(self.embedding, inputs.values))  # (rows, U, E)
         if self.unrolls:
             hidden, state, weights = self.unroll(embedded, inputs, state, memory, attention)
         else:

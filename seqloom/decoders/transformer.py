@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.layers.embedding import Positioned, embedding
+from seqloom.layers.embedding import Positioned, embed, embedding
 from seqloom.layers.history import History
 from seqloom.layers.linear import projection
 from seqloom.layers.packing import Packing
@@ -46,6 +46,7 @@ class Transformer(Decoder):
         self.bos, self.eos = bos, eos
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.longest = longest if positions == "learned" else None
+        self.hidden_size = size
         self.embedding = embedding(vocabulary, size)
         self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
@@ -94,7 +95,7 @@ class Transformer(Decoder):
         """What is thought at all new positions (N, size), the state but its clock, and if asked who looked where."""
         history = state["history"].grow(packing.mask, packing.full)
         positions = state["clock"] if packing.full and packing.width == 1 else packing.offsets(state["clock"])
-        values = self.positioned(self.embedding(packing.pack(tokens)), positions)  # (N, size)
+        values = self.positioned(embed(self.embedding, packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []
         for number, layer in enumerate(self.layers):

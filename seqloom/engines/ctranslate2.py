@@ -181,6 +181,7 @@ def supported(search: Search) -> BeamSearch | Sampling:
     if isinstance(search, BeamSearch):
         refuse(search.normalisation != "length", f'normalisation = "{search.normalisation}"')
         refuse(search.coverage_penalty, f"coverage_penalty = {search.coverage_penalty}")
+        refuse(search.rank_by != "sum", f'rank_by = "{search.rank_by}"')
         return search
     if isinstance(search, Sampling):
         refuse(search.argmax_every, f"argmax_every = {search.argmax_every}")

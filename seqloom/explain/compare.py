@@ -26,7 +26,8 @@ from seqloom.explain.table import aligned
 from seqloom.explain.terminal import visible
 from seqloom.parts import files, show
 
-FOUND = ("seed", "decoder.length_ratio", "decoder.length_offset")  # a seed decides what is held out, and so these
+# A seed decides what is held out, and so how long outputs may be; and each starts from a run of its own.
+FOUND = ("seed", "decoder.length_ratio", "decoder.length_offset", "init")
 KEYS = 4  # differences that are shown
 
 
@@ -157,7 +158,8 @@ def grouped(histories: Iterable[History]) -> list[list[History]]:
     for history in histories:
         for group in groups:
             changed = config.difference(group[0].recipe, history.recipe)
-            if set(changed) <= set(FOUND) and history.seed not in [other.seed for other in group]:
+            begins_alike = ("init" in group[0].recipe) == ("init" in history.recipe)
+            if set(changed) <= set(FOUND) and begins_alike and history.seed not in [other.seed for other in group]:
                 group.append(history)
                 break
         else:

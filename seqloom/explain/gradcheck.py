@@ -23,6 +23,7 @@ from seqloom.contracts import Objective
 from seqloom.data.symbols import SYMBOLS
 from seqloom.errors import SeqloomError
 from seqloom.model import Model
+from seqloom.parts import find
 from seqloom.types import Batch, Padded
 
 STEP = 1e-6
@@ -131,9 +132,13 @@ class Small:
 
 def small(recipe: dict[str, Any], trust: bool = False) -> Small:
     """A completed recipe as a model with few weights: the same parts, layers and options, narrower."""
+    told, kind = [], recipe["objective"]["type"]
+    objective: Any = find("objectives", kind, "objective.type", trust)
+    if objective.improves == "outputs":
+        told = [f"objective = cross_entropy ({kind} follows estimates, which are no derivatives)"]
+        recipe = {**recipe, "objective": {"type": "cross_entropy"}}
     config.rehearse(recipe, trust)
     task = config.build_task(recipe, trust)
-    objective = config.build("objectives", recipe["objective"], "objective", trust)
     source = None if task.source is None else STAND_INS[config.made_of(task.source)]
     target = STAND_INS[config.made_of(task.target)]
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -151,7 +156,8 @@ def small(recipe: dict[str, Any], trust: bool = False) -> Small:
             for parameter in model.parameters():  # zeros and ones would hide mistakes
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)
             changes = [f"{key} = {value_at(narrow, key)}" for key in config.difference(recipe, narrow)]
-            return Small(model, objective, batch, changes)
+            objective = config.build_objective(narrow, task, model.decoder, trust, target)
+            return Small(model, objective, objective.prepare(batch, np.random.default_rng(1)), told + changes)
     raise SeqloomError(f"the recipe cannot be made small enough to check ({problem}); set smaller sizes with --set")
 
 

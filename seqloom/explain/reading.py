@@ -75,9 +75,8 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     tokens = None if task.source is None else task.source.encode(source)
     padded = None if tokens is None else Padded.stack([tokens]).to(predictor.device)
     memory = model.encode(padded, 1, attention=True)
-    beam = search.advance(
-        model.decoder, memory, search.start(model.decoder, memory, None, predictor.constraints((), ()))
-    )
+    constraints = [*predictor.constraints((), ()), *task.constraints(padded)]
+    beam = search.advance(model.decoder, memory, search.start(model.decoder, memory, None, constraints))
     found = search.finish(model.decoder, memory, beam)[0]
     if not found:
         raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")

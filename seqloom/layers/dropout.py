@@ -4,6 +4,8 @@ torch draws a whole random number an element, which on a processor is a notable 
 as well whether an element stays: its chance is p to 1/65536.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -40,6 +42,19 @@ class Dropout(nn.Module):
             return values.relu_()
         thinned: Tensor = ThinnedRelu.apply(values, self.p)
         return thinned
+
+
+@contextmanager
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    """Meanwhile the model drops nothing, whatever else training means to it."""
+    layers = [(each, each.p) for each in model.modules() if isinstance(each, Dropout)]
+    try:
+        for layer, _ in layers:
+            layer.p = 0.0
+        yield
+    finally:
+        for layer, p in layers:
+            layer.p = p
 
 
 class ThinnedRelu(torch.autograd.Function):

@@ -16,6 +16,11 @@ def embedding(vocabulary: int, size: int) -> nn.Embedding:
     return table
 
 
+def embed(table: nn.Embedding, tokens: Tensor) -> Tensor:
+    """Symbols (...), or mixtures of symbols (..., V), as vectors (..., E)."""
+    return tokens @ table.weight if tokens.is_floating_point() else table(tokens)
+
+
 def reading(vocabulary: int | None, features: int | None, size: int, scaled: bool = False) -> nn.Embedding | nn.Linear:
     """What reads symbols, (B, T), or vectors, (B, T, features), as (B, T, size).
 

@@ -1,17 +1,22 @@
 """BLEU: how many n-grams of the predictions stand in the references, in percent.
 
 Papineni et al. 2002, as sacrebleu computes it (Post 2018): over the corpus, on detokenised text, with
-its default tokeniser. Give the signature with every figure.
+its default tokeniser. Give the signature with every figure. As a reward it is smoothed and of single sentences.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
 from seqloom.metrics.edit_rate import check_pairs
+from seqloom.metrics.ngrams import lengths_of, ngram_counts
 
 HIGHER_IS_BETTER = True
+LONGEST = 4  # n-grams
 
 
 def bleu(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
@@ -39,3 +44,19 @@ def scored(predictions: list[str], references: list[list[str]]) -> tuple[float, 
 def streams(references: list[list[str]]) -> list[Any]:
     """References as sacrebleu reads them: the first of every sentence, the second, ...; None where there is none."""
     return [list(stream) for stream in zip_longest(*references)]
+
+
+def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
+    """Smoothed BLEU of each pair, in [0, 1]: one more match and one more n-gram of orders 2 to 4.  (N,)
+
+    Lin & Och 2004; sacrebleu's smoothing "add-k". As there, orders longer than the prediction thereby count as matched,
+    and without a common symbol it is 0.
+    """
+    found, expected = lengths_of(predictions), lengths_of(references)  # (N,)
+    product = np.ones(len(found))
+    for order, counts in enumerate(ngram_counts(predictions, references, LONGEST), start=1):
+        matches = counts.sums(np.minimum(counts.found, counts.expected), len(found))
+        more = order > 1
+        product *= (matches + more) / np.maximum(found - order + 1 + more, 1)
+    brevity = np.exp(np.minimum(0.0, 1 - expected / np.maximum(found, 1)))
+    return brevity * product ** (1 / LONGEST)

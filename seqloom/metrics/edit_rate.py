@@ -5,9 +5,11 @@ What word, character and phoneme error rate share, and the check that all metric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
+import numpy as np
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cpdist
 
 from seqloom.errors import SeqloomError
 
@@ -44,6 +46,13 @@ def edit_rate(
     if not length:
         raise SeqloomError(f"{metric}: all references are empty, expected some text; check the target side of the data")
     return 100.0 * edits / length
+
+
+def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
+    """-(edits / symbols of the reference) of each pair; of an empty reference, -edits.  (N,)"""
+    edits = cpdist(predictions, references, scorer=Levenshtein.distance).astype(np.float64)
+    lengths = np.fromiter(map(len, references), np.int64, len(references))
+    return 0.0 - edits / np.maximum(lengths, 1)  # not -0.0
 
 
 def closeness(found: Sequence[str], expected: Sequence[str]) -> tuple[int, int]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from seqloom.metrics.edit_rate import check_pairs
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from seqloom.metrics.mean_reward import mean_reward
 
 HIGHER_IS_BETTER = True
 
 
 def exact(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
     """Every character counts; nothing is normalised."""
-    check_pairs("exact", predictions, references)
-    hits = sum(prediction in choices for prediction, choices in zip(predictions, references))
-    return {"exact": 100.0 * hits / len(predictions)}
+    return {"exact": mean_reward("exact", rewards, predictions, references, str)}
+
+
+def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
+    """1 for equal sequences, 0 for others.  (N,)"""
+    pairs = zip(predictions, references, strict=True)
+    return np.array([list(found) == list(expected) for found, expected in pairs], dtype=np.float64)

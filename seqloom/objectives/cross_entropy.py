@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from seqloom.contracts import Objective
 from seqloom.layers.linear import Projection
 from seqloom.layers.packing import Packing
 from seqloom.model import Model
-from seqloom.types import Batch, Loss, detach
+from seqloom.types import Batch, Loss, Output, detach
 
 ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
 
@@ -30,33 +31,47 @@ class CrossEntropy(Objective):
         self.label_smoothing = label_smoothing
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
-        output, packing = model(batch), Packing(batch.targets.mask)
+        return self.of(model(batch), batch)
+
+    def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
+        """The loss of what a decoder made of some inputs, which need not be those of the batch.
+
+        With weights (B,), each row and all its sums, the count among them, counts as often as its weight says.
+        """
+        packing = Packing(batch.targets.mask)
         hidden, targets = packing.pack(output.hidden), packing.pack(batch.targets.values)  # (N, D), (N,): no padding
         smoothing = self.label_smoothing if self.training else 0.0
-        if isinstance(output.project, Projection):
-            total, nll, correct = projected_cross_entropy(hidden, output.project, targets, smoothing)
+        if weights is None:
+            count = torch.tensor(len(targets), device=hidden.device)
         else:
-            total, nll, correct = smoothed_cross_entropy(output.project(hidden), targets, smoothing)
+            weights = packing.pack(weights[:, None].expand(batch.targets.mask.shape))  # (N,)
+            count = weights.sum()
+        if isinstance(output.project, Projection):
+            total, nll, correct = projected_cross_entropy(hidden, output.project, targets, smoothing, weights)
+        else:
+            total, nll, correct = smoothed_cross_entropy(output.project(hidden), targets, smoothing, weights)
         state = detach(output.state) if batch.carry else None
-        return Loss(total, torch.tensor(len(targets), device=total.device), {"nll": nll, "correct": correct}, state)
+        return Loss(total, count, {"nll": nll, "correct": correct}, state)
 
 
-def smoothed_cross_entropy(scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def smoothed_cross_entropy(
+    scores: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Sums over rows: the smoothed loss, -log p(gold), how often gold was the likeliest.  (N, V), (N,)
 
-    Only the first has a gradient.
+    Weighted by weights (N,), if given. Only the first has a gradient, at the scores.
     """
-    sums: tuple[Tensor, Tensor, Tensor] = SmoothedCrossEntropy.apply(scores, targets, smoothing)
+    sums: tuple[Tensor, Tensor, Tensor] = SmoothedCrossEntropy.apply(scores, targets, smoothing, weights)
     return sums
 
 
 def projected_cross_entropy(
-    hidden: Tensor, projection: Projection, targets: Tensor, smoothing: float
+    hidden: Tensor, projection: Projection, targets: Tensor, smoothing: float, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same of projection(hidden), whose scores never exist all at once.  (N, D), (N,)"""
     gradients = torch.is_grad_enabled()
     sums: tuple[Tensor, Tensor, Tensor] = ProjectedCrossEntropy.apply(
-        hidden, projection.weight, projection.bias, targets, smoothing, gradients
+        hidden, projection.weight, projection.bias, targets, smoothing, weights, gradients
     )
     return sums
 
@@ -68,18 +83,23 @@ class Losses:
     log_probs: Tensor  # (N, V)
     targets: Tensor  # (N,)
     smoothing: float
+    weights: Tensor | None = None  # (N,)
 
     def __post_init__(self) -> None:
         gold = self.log_probs.gather(1, self.targets[:, None])[:, 0]
-        self.correct = (gold == self.log_probs.amax(dim=-1)).sum()
-        self.nll = self.total = -gold.sum()
+        self.correct = self.sum(gold == self.log_probs.amax(dim=-1))
+        self.nll = self.total = -self.sum(gold)
         self.symbols: Tensor | None = None  # which can occur, where not all can
         if self.smoothing:
             mean = self.log_probs.mean(dim=-1)
             if not mean.isfinite().all():  # symbols that cannot occur take no share
                 self.symbols = self.log_probs.isfinite()
                 mean = self.log_probs.masked_fill(~self.symbols, 0).sum(-1) / self.symbols.sum(-1)
-            self.total = (1 - self.smoothing) * self.nll - self.smoothing * mean.sum()
+            self.total = (1 - self.smoothing) * self.nll - self.smoothing * self.sum(mean)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """(N,) -> ()"""
+        return values.sum() if self.weights is None else (values * self.weights).sum()
 
     def gradient(self) -> Tensor:
         """At the scores, p - (1 - e) gold - e / symbols; the log-probabilities are overwritten.  (N, V)"""
@@ -89,21 +109,26 @@ class Losses:
         elif self.smoothing:
             gradient.sub_(self.smoothing / gradient.shape[-1])
         share = gradient.new_full((len(self.targets), 1), self.smoothing - 1)
-        return gradient.scatter_add_(1, self.targets[:, None], share)
+        gradient.scatter_add_(1, self.targets[:, None], share)
+        return gradient if self.weights is None else gradient.mul_(self.weights[:, None])
 
 
-def losses(scores: Tensor, targets: Tensor, smoothing: float) -> Losses:
+def losses(scores: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None) -> Losses:
     if scores.dtype in (torch.bfloat16, torch.float16):
         scores = scores.float()  # a sum of many losses needs the digits
-    return Losses(torch.log_softmax(scores, dim=-1), targets, smoothing)
+    if weights is not None:
+        weights = weights.to(scores.dtype)
+    return Losses(torch.log_softmax(scores, dim=-1), targets, smoothing, weights)
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
     """With its gradient by hand: a third of the passes over (N, V) that autograd makes."""
 
     @staticmethod
-    def forward(context: Any, scores: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-        found = losses(scores, targets, smoothing)
+    def forward(
+        context: Any, scores: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        found = losses(scores, targets, smoothing, weights)
         context.dtype = scores.dtype
         context.save_for_backward(found.gradient())
         total, nll = found.total.clone(), found.nll
@@ -112,9 +137,9 @@ class SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+    def backward(context: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor, None, None, None]:
         (gradient,) = context.saved_tensors
-        return (gradient * scale).to(context.dtype), None, None
+        return (gradient * scale).to(context.dtype), None, None, None
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
@@ -128,14 +153,16 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
+        weights: Tensor | None,
         gradients: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         sums: list[Tensor] = []
         of_hidden: list[Tensor] = []
         of_weight = torch.zeros_like(weight) if gradients else None
         of_bias = torch.zeros_like(bias) if gradients and bias is not None else None
-        for rows, gold in zip(hidden.split(ROWS), targets.split(ROWS)):
-            found = losses(functional.linear(rows, weight, bias), gold, smoothing)
+        shares = repeat(None) if weights is None else weights.split(ROWS)
+        for rows, gold, share in zip(hidden.split(ROWS), targets.split(ROWS), shares):
+            found = losses(functional.linear(rows, weight, bias), gold, smoothing, share)
             sums.append(torch.stack([found.total, found.nll, found.correct.to(found.nll.dtype)]))
             if of_weight is not None:
                 gradient = found.gradient().to(rows.dtype)
@@ -153,4 +180,4 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, scale: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         scaled = [None if part is None else part * scale.to(part.dtype) for part in context.saved_tensors]
-        return *scaled, None, None, None
+        return *scaled, None, None, None, None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from seqloom.explain.compare import Estimate
 from seqloom.files import replace_file
 
 Record = dict[str, Any]
@@ -20,7 +21,8 @@ def write_page(out: Path) -> None:
         "# Results",
         "",
         "Made by `seqloom reproduce NAME` from the files in `results/`. Do not edit.",
-        "Times are wall times of the machine that ran them; the budgets are small on purpose, and one seed each.",
+        "Times are wall times of the machine that ran them. The budgets are small on purpose, and one seed each unless",
+        "more are named; then values are means with their standard errors.",
         "",
         "| result | measured on the test set | gate | training | published |",
         "|---|---|---|---|---|",
@@ -51,13 +53,48 @@ def section(record: Record, out: Path) -> list[str]:
     metrics = list(dict.fromkeys(metric for row in record["rows"] for metric in row["measured"]))
     lines = [f"## {record['name']}", "", f"{record['about']}. `{record['command']}`", ""]
     lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
-    for row in record["rows"]:
-        values = [f"{row['measured'][metric]:.4g}" if metric in row["measured"] else "-" for metric in metrics]
-        lines.append(f"| {row['variant']} | {' | '.join(values)} | {training(record, row)} |")
+    for variant, measured in estimates(record).items():
+        values = [str(measured.get(metric, "-")) for metric in metrics]
+        row = next(row for row in record["rows"] if row["variant"] == variant)
+        lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
+    lines += ["", *(f"- {line}" for line in paired(record))]
     lines += ["", *(f"- {line}" for line in gate_lines(record))]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
     if (out / "docs" / "images" / f"{record['name']}.png").exists():
         lines += ["", f"![Learning curves of {record['name']}](images/{record['name']}.png)"]
+    return lines
+
+
+def by_variant(record: Record) -> dict[str, list[Record]]:
+    """The rows of each variant, one a seed."""
+    found: dict[str, list[Record]] = {}
+    for row in record["rows"]:
+        found.setdefault(row["variant"], []).append(row)
+    return found
+
+
+def estimates(record: Record) -> dict[str, dict[str, Estimate]]:
+    """What each variant came to, with its standard error where there are several seeds."""
+    return {
+        variant: {metric: Estimate.of([row["measured"][metric] for row in rows]) for metric in rows[0]["measured"]}
+        for variant, rows in by_variant(record).items()
+    }
+
+
+def paired(record: Record) -> list[str]:
+    """Where there are several seeds: what each variant gains over the first, seed by seed, in the first metric."""
+    variants = by_variant(record)
+    base, *others = variants
+    if len(variants[base]) < 2:
+        return []
+    metric = next(iter(variants[base][0]["measured"]))
+    lines = []
+    for other in others:
+        seeds = {row["seed"]: row["measured"][metric] for row in variants[base]}
+        gains = [row["measured"][metric] - seeds[row["seed"]] for row in variants[other]]
+        higher = sum(gain > 0 for gain in gains)
+        difference = Estimate.of(gains)
+        lines.append(f"{other} less {base}, {metric}: {difference}, higher with {higher} of {len(gains)} seeds")
     return lines
 
 
@@ -70,7 +107,9 @@ def gate_lines(record: Record) -> list[str]:
 
 
 def training(record: Record, row: Record) -> str:
+    of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
+    seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
     return (
         f"{row['train_examples']:,} examples, {row['epochs']:g} epochs, {row['train_minutes']:g} min on "
-        f"{record['threads']} thread(s), {row['parameters'] / 1e6:.2f} M parameters, seed {row['seed']}"
+        f"{record['threads']} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.errors import SeqloomError, nearest
-from seqloom.reproducing.page import gate_lines, write_page
+from seqloom.reproducing.page import estimates, gate_lines, write_page
 from seqloom.reproducing.studies import STUDIES
 
 
@@ -28,11 +28,11 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
     (out / "results").mkdir(parents=True, exist_ok=True)
     replace_file(out / "results" / f"{name}.json", to_json(record))
     if len(study.variants) > 1:
-        draw(out, name, [study.folder(name, label, out) for label in study.variants])
+        draw(out, name, study.folders(name, out))
     write_page(out)
-    for row in record["rows"]:
-        measured = "  ".join(f"{metric} {value:.4g}" for metric, value in row["measured"].items())
-        print(f"{row['variant']}: {measured}" if row["variant"] else measured)
+    for variant, measured in estimates(record).items():
+        told = "  ".join(f"{metric} {value}" for metric, value in measured.items())
+        print(f"{variant}: {told}" if variant else told)
     for line in gate_lines(record):
         print(line.replace("**not met**", "NOT MET"))
     return record

@@ -63,6 +63,7 @@ class Variant:
     settings: tuple[str, ...] = ()
     recipe: str | None = None
     data: Callable[[Path], Data] | None = None
+    init: str = ""  # the variant whose run, of the same seed, it starts from
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,15 @@ class Study:
     variants: Mapping[str, Variant] = field(default_factory=lambda: {"": Variant()})
     measure: Callable[[Predictor, Data], Measures] | None = None  # None: the metrics of the task, on the test set
     runs: str = ""  # the study whose runs it measures, where it trains none of its own
+    seeds: tuple[int, ...] = ()  # a run each; none: the recipe's
 
     def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
         """Train what is not trained yet, measure all, and say what came out."""
         import torch
 
-        rows = [self.row(name, label, out, settings) for label in self.variants]
-        measured = {row["variant"]: row["measured"] for row in rows}
+        rows = [self.row(name, label, out, settings, seed) for seed in self.seeds or (None,) for label in self.variants]
+        rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
+        measured = {label: means([row for row in rows if row["variant"] == label]) for label in self.variants}
         return {
             "name": name,
             "about": self.about,
@@ -97,24 +100,32 @@ class Study:
             "python": platform.python_version(),
         }
 
-    def folder(self, name: str, label: str, out: Path) -> Path:
+    def folder(self, name: str, label: str, out: Path, seed: int | None = None) -> Path:
         """Where the run of a variant is."""
         folder = out / "runs" / (self.runs or name)
-        return folder / label.replace(" ", "-") if label else folder
+        folder = folder / label.replace(" ", "-") if label else folder
+        return folder if seed is None else folder / f"seed-{seed}"
 
-    def row(self, name: str, label: str, out: Path, settings: list[str]) -> dict[str, Any]:
+    def folders(self, name: str, out: Path) -> list[Path]:
+        """Where all runs are."""
+        return [self.folder(name, label, out, seed) for label in self.variants for seed in self.seeds or (None,)]
+
+    def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> dict[str, Any]:
         """One variant, trained and measured."""
         from seqloom.fitting import fit
 
         variant = self.variants[label]
-        folder = self.folder(name, label, out)
+        folder = self.folder(name, label, out, seed)
+        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
+        if variant.init:
+            own.append(f"init={self.folder(name, variant.init, out, seed)}")
         data = (variant.data or self.data)(out / "runs" / "data")
         model = fit(
             data.train,
             variant.recipe or self.recipe,
             out=folder,
             valid=data.valid,
-            settings=[*variant.settings, *settings],
+            settings=[*own, *settings],
             resume=(folder / "format.json").exists(),
         )
         if model.summary is None or model.summary.stopped == "interrupted":
@@ -134,6 +145,11 @@ class Study:
             "search": model.recipe["search"],
             "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
         }
+
+
+def means(rows: list[dict[str, Any]]) -> Measures:
+    """Over seeds."""
+    return {metric: sum(row["measured"][metric] for row in rows) / len(rows) for metric in rows[0]["measured"]}
 
 
 def on_the_test_set(model: Predictor, data: Data, **search: Any) -> Measures:

@@ -3,6 +3,10 @@
 A step keeps the `beam_size` best of all continuations of a source. Finished ones leave the beam, which narrows,
 and keep competing by their normalised score. Early stopping is safe: a source is done when no live hypothesis
 can still enter the n-best list, since more symbols only lower a log-probability and the normaliser is bounded.
+
+A model trained by beam-search optimisation (Wiseman & Rush 2016) says with the score of a symbol what the whole output
+up to it is worth: rank_by="last" ranks by the last score alone, as it comes from the model. It may rise again, so that
+nothing is stopped early, and it is not normalised.
 """
 
 from collections.abc import Sequence
@@ -27,7 +31,7 @@ class Step:
     parents: Array  # (B, K): which of the step before
     tokens: Array  # (B, K)
     log_probs: Array  # (B, K): of the token
-    totals: Array  # (B, K): of the output so far; -inf where there is no continuation
+    totals: Array  # (B, K): what the output so far is worth; -inf where there is no continuation
     finished: Array  # (B, K)
 
 
@@ -50,6 +54,7 @@ class BeamSearch(Search):
     """normalisation="length": score / L^length_penalty, lecture 004's 1/L at 1. "gnmt": / ((5 + L) / 6)^length_penalty.
 
     L counts EOS. coverage_penalty is GNMT's beta (Wu et al. 2016, eq. 14): it re-ranks the finished outputs.
+    rank_by="last": by the model's score of the last symbol, without penalties; log_probs are still log-probabilities.
     """
 
     def __init__(
@@ -64,10 +69,15 @@ class BeamSearch(Search):
         maximum_length: int | None = None,
         no_repeat: int = 0,
         early_stopping: bool = True,
+        rank_by: Literal["sum", "last"] = "sum",
     ):
         if beam_size < 1 or not 1 <= n_best <= beam_size:
             raise ValueError(f"beam_size = {beam_size} must be at least 1, and n_best = {n_best} from 1 to beam_size")
-        self.beam_size, self.n_best = beam_size, n_best
+        if rank_by == "last":
+            if coverage_penalty:
+                raise ValueError(f'rank_by = "last" has no penalties: leave out coverage_penalty = {coverage_penalty}')
+            length_penalty, early_stopping = 0.0, False
+        self.beam_size, self.n_best, self.rank_by = beam_size, n_best, rank_by
         self.length_penalty, self.normalisation, self.coverage_penalty = length_penalty, normalisation, coverage_penalty
         self.opening = Opening(minimum_length, maximum_length, no_repeat)
         self.early_stopping = early_stopping and not coverage_penalty  # a penalty known only at the end bounds nothing
@@ -118,15 +128,21 @@ class BeamSearch(Search):
         logits, state = decoder.step(beam.tokens, beam.state, memory)
         constraints = beam.constraints.step(beam.tokens)
         log_probs = constraints.forbid(log_softmax(logits))  # (B * K, V)
+        scores, before = log_probs, beam.totals
+        if self.rank_by == "last":
+            scores = xp.where(log_probs == float("-inf"), float("-inf"), logits)
+            before = xp.where(before == float("-inf"), before, 0)
         # The best of a source are among the best of its rows.
-        each = min(width, log_probs.shape[1])
-        best, symbols = (part.reshape(count, -1) for part in topk(log_probs, each))  # (B, K * each)
-        totals, places = topk((beam.totals[:, :, None] + best.reshape(count, width, each)).reshape(count, -1), width)
+        each = min(width, scores.shape[1])
+        best, symbols = (part.reshape(count, -1) for part in topk(scores, each))  # (B, K * each)
+        totals, places = topk((before[:, :, None] + best.reshape(count, width, each)).reshape(count, -1), width)
         sources = xp.arange(count, device=totals.device)[:, None]
         chosen, tokens = best[sources, places], symbols[sources, places]  # (B, K)
         ranks = xp.arange(width, device=totals.device)
         totals = xp.where(ranks < beam.slots[:, None], totals, float("-inf"))
         parents = places // each
+        if self.rank_by == "last":
+            chosen = log_probs.reshape(count, width, -1)[sources, parents, tokens]
 
         ended = constraints.last.reshape(count, width) if decoder.eos is None else tokens == decoder.eos
         finished = ended & (totals > float("-inf"))

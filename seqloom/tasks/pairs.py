@@ -10,7 +10,8 @@ import numpy as np
 
 from seqloom.data import batching
 from seqloom.data.symbols import BOS, EOS, PAD
-from seqloom.plain_contracts import Codec, Task
+from seqloom.plain_contracts import Codec, Constraint, Task
+from seqloom.search.bag import Bag
 from seqloom.types import Batch, Example, Padded
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Pairs(Task):
-    """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right."""
+    """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right.
+
+    With `bag` an output is its source in another order: the same symbols, each as often.
+    """
 
     bos, eos = BOS, EOS
 
@@ -30,14 +34,18 @@ class Pairs(Task):
         joint: bool = False,
         metrics: tuple[str, ...] = (),
         group_references: bool = False,
+        bag: bool = False,
     ):
         if joint and source is None:
             raise ValueError("joint = true needs a source to join with")
+        if bag and not joint:
+            raise ValueError("bag = true makes outputs of the symbols of their source: it needs joint = true")
         if source is None and metrics:
             raise ValueError("metrics compare predictions with references, which a language model has not")
         self.target = target
         self.source = target if joint else source
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
+        self.bag = self.writes_unknown = bag
 
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
@@ -50,6 +58,9 @@ class Pairs(Task):
             targets=Padded.stack(outputs, PAD),
             examples=tuple(rows),
         ).to("cpu")
+
+    def constraints(self, source: Padded | None) -> list[Constraint]:
+        return [Bag(source, EOS)] if self.bag and source is not None else []
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
         return batching.plan(lengths, tokens, seed, epoch)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from seqloom.data import batching
 from seqloom.errors import SeqloomError, nearest
 from seqloom.threads import choose_threads
 from seqloom.train import faults, processes
+from seqloom.train.ahead import Ahead
 from seqloom.train.averaging import MovingAverage
 from seqloom.train.device import autocast, choose_device, choose_precision
 from seqloom.train.display import Display
@@ -99,6 +100,8 @@ class Trainer:
         self.sign = -1.0 if self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by) else 1.0
         self.model = model.to(self.device)
         self.training = Training(model, objective).to(self.device)
+        self.draws = type(objective).prepare is not Objective.prepare  # only then is there much to do ahead
+        self.ahead = Ahead(self.batch)
         self.optimiser = NamedOptimiser(self.training, settings)
         self.average = MovingAverage(model, settings.ema) if settings.ema else None
         self.track: Track | None = None
@@ -115,7 +118,7 @@ class Trainer:
         self.plan = self.plan_of_epoch()
         self.began = time.monotonic() - self.standing.seconds
         self.interrupted = False
-        with processes.Interruption() as self.interruption, self.display:
+        with processes.Interruption() as self.interruption, self.display, closing(self.ahead):
             parameters = sum(value.numel() for value in self.model.parameters())
             self.display.begin(self.total_steps(), parameters, self.run.path.name)
             while not (stopped := self.reason_to_stop()):
@@ -154,10 +157,12 @@ class Trainer:
             # compute the first again and count it as nothing, so that everybody makes the same calls.
             share = float(place < len(numbers))
             place = place if share else 0
-            batch = self.collate(self.train, self.plan[numbers[place]]).to(self.device)
+            batch = self.ahead.get(standing.epoch, numbers[place]).to(self.device)
             if self.plan.continues(numbers[place]):
                 batch = replace(batch, state=self.carried.get(str(place)))
             last = turn == rounds - 1
+            if self.draws and (following := numbers[place] + world) < len(self.plan):
+                self.ahead.begin(standing.epoch, following)
             with nullcontext() if last else processes.without_sync(self.parallel):
                 self.seed_with(standing.step, place)
                 with autocast(self.device, self.precision):
@@ -194,6 +199,11 @@ class Trainer:
         self.optimiser.forget_gradients()
         if standing.batch >= len(self.plan):
             self.plan = self.plan_of_epoch(following=True)
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """A batch of this epoch as it is trained on: what is drawn for it is a function of where it stands."""
+        chance = np.random.default_rng([self.seed, epoch, number])
+        return self.training.objective.prepare(self.collate(self.train, self.plan[number]), chance)
 
     def skip(self, faulty: tuple[int, Batch] | None, sums: Results, progress: float, numbers: Sequence[int]) -> None:
         """Leave the weights as they are, say what broke, and give up after too many in a row."""

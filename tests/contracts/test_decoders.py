@@ -43,6 +43,21 @@ def test_teacher_forcing_is_stepping(decoder, memory):
     torch.testing.assert_close(output.scores, scores)
 
 
+def test_a_mixture_of_one_symbol_is_that_symbol_and_each_share_of_a_mixture_counts(decoder, memory):
+    tokens = torch.tensor([5, 6, 7])
+    state = decoder.start(memory)
+    only = torch.nn.functional.one_hot(tokens, VOCABULARY).double()
+    torch.testing.assert_close(decoder.step(only, state, memory)[0], decoder.step(tokens, state, memory)[0])
+    shares = torch.rand(3, VOCABULARY, dtype=torch.float64, requires_grad=True)
+    scores, _ = decoder.step(shares, state, memory)
+    (gradient,) = torch.autograd.grad(scores.square().sum(), shares)
+    assert (gradient != 0).all()
+
+
+def test_what_the_last_projection_sees_is_as_wide_as_the_decoder_says(decoder, memory):
+    assert decoder(memory, forced()).hidden.shape[-1] == decoder.hidden_size
+
+
 def test_padding_of_the_inputs_changes_nothing_and_the_state_is_that_at_each_rows_end(decoder, memory):
     inputs = forced((5, 2, 4))
     output = decoder(memory, inputs)

@@ -6,6 +6,7 @@ import numpy as np
 
 from seqloom.arrays import Array, like, namespace
 from seqloom.plain_contracts import Constraint, Search, Stepper
+from seqloom.search.bag import Bag
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints import Banned, NoRepeat, Required
 from seqloom.search.sample import Sampling
@@ -17,17 +18,19 @@ BOS, EOS, VOCABULARY = 2, 3, 9
 class Bigrams(Stepper):
     """The next symbol depends on this one, on the one before, which is its state, and on the source."""
 
-    def __init__(self, eos: int | None = EOS, length_offset: int = 4):
+    def __init__(self, eos: int | None = EOS, length_offset: int = 4, fading: float = 0.0):
         self.bos, self.eos, self.length_ratio, self.length_offset = BOS, eos, 0.5, length_offset
+        self.fading = fading  # how much of all earlier symbols is left a step later: no two outputs score alike
         self.table = np.random.default_rng(1).normal(size=(2, VOCABULARY, VOCABULARY))
 
     def start(self, memory: Memory) -> State:
-        return {"previous": namespace(memory.lengths).zeros_like(memory.lengths)}
+        return {"previous": namespace(memory.lengths).zeros_like(memory.lengths), "trace": 0 * memory.states[:, 0, 0]}
 
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
         table = like(token, self.table)
         logits = table[0][token] + table[1][state["previous"]] + memory.states[memory.owner(len(token)), 0]
-        return logits, {"previous": token}
+        trace = self.fading * (state["trace"] + token)
+        return logits + trace[:, None] * table[1][-1], {"previous": token, "trace": trace}
 
     def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         output = super().__call__(memory, inputs, state)
@@ -55,6 +58,7 @@ Case = tuple[Search, dict[str, Any], tuple[Constraint, ...], bool]  # search, de
 def cases() -> dict[str, Case]:
     """Every option of every search."""
     wide: dict[str, Any] = {"beam_size": 6, "n_best": 4}
+    bag = Bag(Padded(np.array([[4, 5, 6, 5], [8, 7, 0, 0], [7, 6, 4, 0]]), np.array([4, 2, 3])), EOS)
     required = Required([[[5, 6], [7]], [[8]]], EOS)
     return {
         "greedy": (BeamSearch(beam_size=1), {}, (), False),
@@ -69,6 +73,14 @@ def cases() -> dict[str, Case]:
         "no phrase twice": (BeamSearch(**wide), {"length_offset": 9}, (NoRepeat(2),), False),
         "banned": (BeamSearch(**wide), {}, (Banned([[0], [1], [4, 5], [6, 7, 8]]),), False),
         "required": (BeamSearch(**wide), {"length_offset": 6}, (required,), False),
+        "bag": (BeamSearch(**wide), {"length_offset": 6}, (bag,), False),
+        "last scores": (BeamSearch(**wide, rank_by="last"), {"fading": 0.3}, (), False),
+        "last scores of a bag": (
+            BeamSearch(**wide, rank_by="last"),
+            {"length_offset": 6, "fading": 0.3},
+            (bag,),
+            False,
+        ),
         "prefix": (BeamSearch(**wide), {}, (), True),
         "all at once": (
             BeamSearch(**wide, no_repeat=3, minimum_length=2),

@@ -74,3 +74,56 @@ def test_scores_of_a_few_rows_at_a_time_are_those_of_all(monkeypatch, smoothing,
     assert torch.autograd.gradcheck(lambda *given: ours(*given)[0], inputs)
     with torch.no_grad():
         torch.testing.assert_close(ours(*inputs), sums)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_weighted_loss_is_the_weighted_sum_of_the_losses_of_rows(monkeypatch, scores, smoothing):
+    monkeypatch.setattr(ours_module, "ROWS", 4)
+    weights = torch.tensor([0.5, 0.0, 2.0, 1.0, 0.25, 3.0], dtype=torch.float64)
+    alone = [smoothed_cross_entropy(scores[row : row + 1], targets[row : row + 1], smoothing) for row in range(6)]
+    expected = [sum(weight * sums[which] for weight, sums in zip(weights, alone)) for which in range(3)]
+    found = smoothed_cross_entropy(scores, targets, smoothing, weights)
+    torch.testing.assert_close(found, tuple(expected))
+    torch.testing.assert_close(torch.autograd.grad(3 * found[0], scores), torch.autograd.grad(3 * expected[0], scores))
+    assert torch.autograd.gradcheck(
+        lambda values: smoothed_cross_entropy(values, targets, smoothing, weights)[0], scores
+    )
+
+    weight, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((7, 5), (7,)))
+    projection = Projection(weight, bias)
+    whole = smoothed_cross_entropy(projection(scores), targets, smoothing, weights)
+    parts = projected_cross_entropy(scores, projection, targets, smoothing, weights)
+    torch.testing.assert_close(parts, whole)
+    inputs = (scores, weight, bias)
+    torch.testing.assert_close(torch.autograd.grad(2 * parts[0], inputs), torch.autograd.grad(2 * whole[0], inputs))
+
+
+def test_weights_of_symbols_that_cannot_occur_are_spread_as_without_weights(scores):
+    impossible = torch.zeros(6, 5, dtype=torch.bool)
+    impossible[0, 3] = impossible[1, 0] = True
+    weights = torch.tensor([0.5, 4.0, 2.0, 1.0, 0.25, 3.0], dtype=torch.float64)
+
+    def loss(rows, *weights):
+        masked = scores.masked_fill(impossible, float("-inf"))
+        return smoothed_cross_entropy(masked[rows], targets[rows], 0.2, *weights)[0]
+
+    expected = sum(weight * loss(slice(row, row + 1)) for row, weight in enumerate(weights))
+    found = loss(slice(None), weights)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, scores), torch.autograd.grad(expected, scores))
+
+
+def test_weights_of_one_change_nothing_and_none_is_never_multiplied(scores, monkeypatch):
+    plain = smoothed_cross_entropy(scores, targets, 0.1)
+    weighted = smoothed_cross_entropy(scores, targets, 0.1, torch.ones(6))
+    for one, other in zip(plain, weighted):
+        assert torch.equal(one, other.to(one.dtype))
+    assert torch.equal(*(torch.autograd.grad(sums[0], scores)[0] for sums in (plain, weighted)))
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(torch.Tensor, "mul_", refuse)
+    smoothed_cross_entropy(scores, targets, 0.1)
+    with pytest.raises(AssertionError):
+        smoothed_cross_entropy(scores, targets, 0.1, torch.ones(6))

@@ -74,6 +74,40 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(decoder, memory, name):
             assert tuple(hypothesis.tokens) == tokens
 
 
+def by_last_score(decoder, memory, size):
+    """Of one source: a beam search of tuples, whose score is the logit of their last symbol."""
+    beam, finished = [()], []
+    for length in range(1, LIMIT + 1):
+        grown = []
+        for tokens in beam:
+            inputs = Padded(torch.tensor([[BOS, *tokens]]), torch.tensor([length]))
+            scores = decoder(memory, inputs).scores[0, -1].tolist()
+            allowed = [EOS] if length == LIMIT else range(4)
+            grown += [(scores[token], (*tokens, token)) for token in allowed]
+        kept = sorted(grown, reverse=True)[: size - len(finished)]
+        finished += [(score, tokens[:-1]) for score, tokens in kept if tokens[-1] == EOS]
+        beam = [tokens for _, tokens in kept if tokens[-1] != EOS]
+    return sorted(finished, reverse=True)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 40])
+@torch.no_grad()
+def test_a_beam_ranked_by_last_scores_is_the_plain_one(decoder, memory, size):
+    found = BeamSearch(beam_size=size, n_best=size, rank_by="last")(decoder, memory)
+    for row, hypotheses in enumerate(found):
+        ours = memory.select(torch.tensor([row]))
+        expected = by_last_score(decoder, ours, size)
+        assert [tuple(one.tokens) for one in hypotheses] == [tokens for _, tokens in expected]
+        assert [one.score for one in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-9)
+        for one in hypotheses:
+            assert sum(one.log_probs) == pytest.approx(log_prob(decoder, ours, one.tokens), abs=1e-9)
+
+
+def test_last_scores_take_no_penalty():
+    with pytest.raises(ValueError, match="coverage_penalty"):
+        BeamSearch(rank_by="last", coverage_penalty=0.2)
+
+
 @torch.no_grad()
 def test_a_beam_of_one_is_greedy(decoder, memory):
     found = BeamSearch(beam_size=1)(decoder, memory)
@@ -217,7 +251,8 @@ def test_constraints_count_prefixes_of_any_length(decoder, memory):
 def test_scores_that_are_not_numbers_end_the_search_with_one_line(decoder, memory):
     for parameter in decoder.parameters():
         parameter.fill_(float("nan"))
-    for search in (BeamSearch(beam_size=2), BeamSearch(beam_size=2, early_stopping=False), Sampling()):
+    beams = (BeamSearch(beam_size=2, **each) for each in ({}, {"early_stopping": False}, {"rank_by": "last"}))
+    for search in (*beams, Sampling()):
         with pytest.raises(SeqloomError):
             search(decoder, memory)
 

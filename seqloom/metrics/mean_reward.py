@@ -1,0 +1,25 @@
+"""The mean of a reward, in percent: how a reward becomes a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from seqloom.metrics.edit_rate import check_pairs
+
+
+def mean_reward(
+    metric: str,
+    rewards: Callable[[Sequence[Sequence[Hashable]], Sequence[Sequence[Hashable]]], np.ndarray],
+    predictions: list[str],
+    references: list[list[str]],
+    symbols: Callable[[str], Sequence[str]],
+) -> float:
+    """Of several references the best counts."""
+    check_pairs(metric, predictions, references)
+    numbers = [len(choices) for choices in references]
+    found = [read for text, number in zip(predictions, numbers) for read in [symbols(text)] * number]
+    values = rewards(found, [symbols(choice) for choices in references for choice in choices])
+    best = np.maximum.reduceat(values, np.cumsum([0, *numbers[:-1]]))  # (N,)
+    return 100.0 * float(best.sum()) / len(predictions)

@@ -1,0 +1,101 @@
+"""Expected reward: make outputs that the model draws, and those that were good likelier.
+
+REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is on average that of -(r(y) - b) log p(y) for drawn y, whatever b
+is as long as it does not depend on y; a b near r makes it steady. Baselines:
+
+    learned   b_t, linear in what the decoder thinks at step t, and no gradient flows on from it (Ranzato et al. 2016)
+    greedy    the reward of the model's likeliest symbols: self-critical (Rennie et al. 2017)
+    others    the mean reward of the other outputs drawn for the same source: leave one out (Kool et al. 2019)
+
+`likelihood` adds so much of the cross-entropy of the target: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
+From scratch it learns next to nothing: start from a trained run with `init`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.contracts import Decoder, Objective
+from seqloom.layers.dropout import without_dropout
+from seqloom.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs, room
+from seqloom.objectives.reward import Of, Reward
+from seqloom.types import Batch, Loss
+
+Baseline = Literal["none", "learned", "greedy", "others"]
+
+
+class ExpectedReward(Objective):
+    """Without drop-out, so that what is drawn is what is scored. Count: sources. Logs: reward, a mean a source."""
+
+    improves: ClassVar[str] = "outputs"
+
+    def __init__(
+        self,
+        *,
+        hidden_size: int,
+        decode: Callable[[list[int]], Any] | None,
+        reward: str = "edit_rate",
+        reward_of: Of = "symbols",
+        samples: int = 5,
+        baseline: Baseline = "others",
+        likelihood: float = 0.0,
+        longest: float = 1.5,
+    ):
+        super().__init__()
+        if samples < 1 or (baseline == "others" and samples < 2):
+            raise ValueError(f"samples = {samples} must be 1 or more, and 2 or more for the baseline of the others")
+        if likelihood < 0 or longest <= 0:
+            raise ValueError(f"likelihood = {likelihood} must be 0 or more, and longest = {longest} above 0")
+        self.samples, self.baseline, self.likelihood, self.longest = samples, baseline, likelihood, longest
+        self.reward = Reward(reward, reward_of, decode)
+        self.judge = nn.Linear(hidden_size, 1) if baseline == "learned" else None
+        self.cross_entropy = CrossEntropy()
+
+    def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
+        if not self.training:
+            return self.cross_entropy(model, batch, progress)
+        decoder, count, longest = model.decoder, self.samples, room(batch.targets, self.longest)
+        with without_dropout(model):
+            memory = model.encode(batch.source, batch.inputs.values.shape[0])
+            paths = drawn(decoder, memory, count, longest)
+            output = followed(decoder, memory, paths.tokens)
+            likely = decoder(memory, batch.inputs) if self.likelihood else None
+            usual = drawn(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
+        targets = bodies(batch.targets, decoder.eos)
+        scored = log_probs(output, paths.tokens) * paths.free  # (rows, U)
+        rewards = self.rewards(decoder, paths, targets, scored)  # (rows,)
+        sources = len(targets)
+        if self.judge is not None:
+            expected = self.judge(output.hidden.detach())[:, :, 0]  # (rows, U)
+        elif usual is not None:
+            expected = self.rewards(decoder, usual, targets, rewards).repeat_interleave(count)[:, None]
+        else:
+            expected = baseline_of(rewards.view(sources, count), self.baseline).view(-1, 1)
+        surprise = rewards[:, None] - expected  # (rows, 1) or (rows, U)
+        total = -(surprise.detach() * scored).sum() / count
+        if self.judge is not None:
+            total = total + (surprise.square() * paths.free).sum() / count
+        if likely is not None:
+            total = total - self.likelihood * log_probs(likely, batch.targets).sum()
+        logs = {"reward": rewards.sum() / count}
+        return Loss(total, torch.tensor(sources, device=total.device), logs)
+
+    def rewards(self, decoder: Decoder, paths: Paths, targets: list[list[int]], like: Tensor) -> Tensor:
+        """Of each path.  (rows,)"""
+        found = paths.bodies(decoder.eos)
+        each = len(found) // len(targets)
+        references = [target for target in targets for _ in range(each)]
+        return like.new_tensor(self.reward(found, references))
+
+
+def baseline_of(rewards: Tensor, kind: str) -> Tensor:
+    """(B, n) -> (B, n)"""
+    if kind == "none":
+        return torch.zeros_like(rewards)
+    return (rewards.sum(dim=1, keepdim=True) - rewards) / (rewards.shape[1] - 1)

@@ -1,0 +1,84 @@
+"""MIXER: cross-entropy for the first symbols of an output, expected reward for the rest, of which there is ever more.
+
+Ranzato et al. 2016. The first s symbols are given; what follows is drawn from the model until it ends. Each drawn
+symbol costs (r - b_t)(-log p), r being the reward of the whole output and b_t linear in what the decoder thinks, taught
+by its squared error, without a gradient into the network. s goes from the longest output down to 0 by `delta`. Start
+from a run that cross-entropy has trained (`init`), or let it train for the share `wait`: the algorithm's first part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from seqloom.contracts import Decoder, Objective
+from seqloom.layers.dropout import without_dropout
+from seqloom.model import Model
+from seqloom.objectives.annealing import Annealing
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs, room
+from seqloom.objectives.reward import Of, Reward
+from seqloom.types import Batch, Loss, Memory, Padded
+
+
+class Mixer(Objective):
+    """Without drop-out as soon as symbols are drawn. Count: sources. Logs: reward, over all of them; given, s."""
+
+    improves: ClassVar[str] = "outputs"
+
+    def __init__(
+        self,
+        *,
+        hidden_size: int,
+        decode: Callable[[list[int]], Any] | None,
+        reward: str = "edit_rate",
+        reward_of: Of = "symbols",
+        delta: int = 2,
+        wait: float = 0.0,
+        longest: int = 0,
+    ):
+        super().__init__()
+        self.annealing = Annealing(delta, wait, longest)
+        self.reward = Reward(reward, reward_of, decode)
+        self.judge = nn.Linear(hidden_size, 1)
+        self.cross_entropy = CrossEntropy()
+
+    def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
+        if not self.training:
+            return self.cross_entropy(model, batch, progress)
+        decoder, targets = model.decoder, batch.targets
+        given = self.annealing.given(progress, targets.values.shape[1])
+        with without_dropout(model):
+            memory = model.encode(batch.source, len(targets.lengths))
+            paths = self.paths(decoder, memory, targets, given)
+            output = followed(decoder, memory, paths.tokens)
+        found, references = paths.bodies(decoder.eos), bodies(targets, decoder.eos)
+        rewards = output.hidden.new_tensor(self.reward(found, references))  # (B,)
+        surprise = rewards[:, None] - self.judge(output.hidden.detach())[:, :, 0]  # (B, U)
+        places = torch.arange(paths.tokens.values.shape[1], device=rewards.device)
+        taught = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))
+        weight = torch.where(paths.free, surprise.detach(), taught.to(rewards.dtype))
+        total = (surprise.square() * paths.free).sum() - (weight * log_probs(output, paths.tokens)).sum()
+        sources = torch.tensor(len(rewards), device=total.device)
+        return Loss(total, sources, {"reward": rewards.sum(), "given": sources * float(given)})
+
+    @staticmethod
+    def paths(decoder: Decoder, memory: Memory, targets: Padded, given: int) -> Paths:
+        """The targets; those that go on after the given symbols go on as the model likes."""
+        nothing = torch.zeros_like(targets.values, dtype=torch.bool)
+        longer = (targets.lengths > given).nonzero()[:, 0]
+        if not len(longer):
+            return Paths(targets, nothing)
+        begun = Padded(targets.values[longer, :given], torch.full_like(longer, given)) if given else None
+        ours = memory if len(longer) == memory.rows else memory.select(longer)
+        written = drawn(decoder, ours, 1, room(targets, 1.5), prefix=begun)
+        width = max(targets.values.shape[1], written.free.shape[1])
+        tokens, free = (functional.pad(each, (0, width - each.shape[1])) for each in (targets.values, nothing))
+        wider = (0, width - written.free.shape[1])
+        tokens = tokens.index_copy(0, longer, functional.pad(written.tokens.values, wider))
+        free = free.index_copy(0, longer, functional.pad(written.free, wider))
+        return Paths(Padded(tokens, targets.lengths.index_copy(0, longer, written.tokens.lengths)), free)

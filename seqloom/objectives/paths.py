@@ -1,0 +1,77 @@
+"""Outputs as paths through a decoder: drawn without a gradient, then followed with one, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqloom.contracts import Decoder
+from seqloom.layers.packing import Packing
+from seqloom.search.sample import Sampling
+from seqloom.types import Memory, Output, Padded
+
+
+@dataclass(frozen=True)
+class Paths:
+    """n outputs a source, EOS included; rows of one source stand together."""
+
+    tokens: Padded  # (rows, U)
+    free: Tensor  # (rows, U): the model's choice, neither given, nor the EOS that the limit forced, nor padding
+
+    def bodies(self, eos: int | None) -> list[list[int]]:
+        """The symbols of each output, without EOS: what rewards compare."""
+        return bodies(self.tokens, eos)
+
+
+@torch.no_grad()
+def drawn(
+    decoder: Decoder, memory: Memory, count: int, longest: int, *, prefix: Padded | None = None, likeliest: bool = False
+) -> Paths:
+    """So many outputs a source, of at most `longest` symbols, drawn from the model, or of its likeliest symbols.
+
+    A prefix has as many symbols in every row.
+    """
+    sampling = Sampling(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
+    draw = sampling.advance(decoder, memory, sampling.start(decoder, memory, prefix))
+    tokens, free = torch.stack(draw.drawn, dim=1), torch.stack(draw.live, dim=1)  # (rows, U)
+    lengths = free.sum(dim=1)
+    given = 0 if prefix is None else prefix.values.shape[1]
+    if prefix is not None and given:
+        before = prefix.values.index_select(0, memory.owner(len(tokens)))
+        tokens = torch.cat([before, tokens], dim=1)
+        free = torch.cat([torch.zeros_like(before, dtype=torch.bool), free], dim=1)
+    if decoder.eos is not None:
+        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+        free = free & (places < draw.constraints.states["limit"][:, None])
+    padded = Padded(tokens, lengths + given)
+    return Paths(replace(padded, values=tokens * padded.mask), free)
+
+
+def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
+    """What the decoder thinks along given outputs, in one pass."""
+    begin = torch.full_like(paths.values[:, :1], decoder.bos)
+    return decoder(memory, Padded(torch.cat([begin, paths.values[:, :-1]], dim=1), paths.lengths))
+
+
+def log_probs(output: Output, tokens: Padded) -> Tensor:
+    """Of each symbol, 0 at padding.  (rows, U)"""
+    packing = Packing(tokens.mask)
+    scores = output.project(packing.pack(output.hidden))  # (N, V)
+    if scores.dtype in (torch.bfloat16, torch.float16):
+        scores = scores.float()  # a sum of many needs the digits
+    losses = functional.cross_entropy(scores, packing.pack(tokens.values), reduction="none")
+    return packing.unpack(-losses[:, None])[:, :, 0]
+
+
+def bodies(tokens: Padded, eos: int | None) -> list[list[int]]:
+    """The symbols of each row, without EOS."""
+    rows = [row[:length] for row, length in zip(tokens.values.tolist(), tokens.lengths.tolist())]
+    return [row[:-1] if row and row[-1] == eos else row for row in rows]
+
+
+def room(targets: Padded, factor: float) -> int:
+    """How many symbols an output may have beside targets of this batch: some more than the longest of them."""
+    return max(round(factor * targets.values.shape[1]), 1)

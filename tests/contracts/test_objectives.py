@@ -1,0 +1,93 @@
+"""What holds for every objective that compares symbols, with every kind of decoder."""
+
+from inspect import Parameter, signature
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.parts import parts
+from tests.exact import toy
+
+OBJECTIVES = {name: part for name, part in parts("objectives").items() if part.compares == "symbols"}
+TARGETS = ((4, 5, 5, 4), (5,), (5, 4, 4))
+
+
+@pytest.fixture(params=OBJECTIVES)
+def objective(request):
+    """With what the program would give it, and its defaults."""
+    known = {
+        "vocabulary": toy.VOCABULARY,
+        "hidden_size": 4,
+        "decode": lambda symbols: " ".join(map(str, symbols)),
+        "constraints": lambda source: [],
+    }
+    part = OBJECTIVES[request.param]
+    asked = [name for name, argument in signature(part).parameters.items() if argument.default is Parameter.empty]
+    torch.manual_seed(1)
+    return part(**{name: known[name] for name in asked}).double()
+
+
+@pytest.fixture(params=toy.KINDS)
+def model(request):
+    return toy.model(request.param)
+
+
+def trained(objective, model, batch, progress=0.6):
+    """The loss of a batch as training computes it."""
+    batch = objective.prepare(batch, np.random.default_rng(1))
+    torch.manual_seed(1)
+    return objective(model, batch, progress)
+
+
+def test_the_same_random_numbers_give_the_same_loss_and_every_weight_learns(objective, model):
+    first, second = (trained(objective, model, toy.batch(TARGETS)) for _ in range(2))
+    assert first.total.item() == second.total.item()
+    assert first.total.isfinite()
+    assert first.count > 0
+    learned = dict(model.named_parameters())
+    found = torch.autograd.grad(first.total, list(learned.values()), allow_unused=True)
+    assert not [name for name, gradient in zip(learned, found) if gradient is None or not gradient.isfinite().all()]
+    assert any(gradient.abs().sum() > 0 for gradient in found)
+
+
+def test_a_step_against_the_gradient_lowers_the_loss(objective, model):
+    """With the same random numbers, for whatever is drawn; a step too small to draw anything else."""
+    if list(objective.parameters()):
+        pytest.skip("what it learns itself gives the model no gradient, on purpose")
+    batch = toy.batch(TARGETS)
+    before = trained(objective, model, batch)
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(before.total, parameters)
+    size = sum(gradient.square().sum() for gradient in gradients).item()
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.sub_(1e-6 * gradient)
+    after = trained(objective, model, batch)
+    assert (before.total - after.total).item() == pytest.approx(1e-6 * size, rel=1e-2)
+
+
+def test_a_validation_is_the_cross_entropy_of_the_targets(objective, model):
+    batch = toy.batch(TARGETS)
+    ours, theirs = objective.eval()(model, batch, 0.3), CrossEntropy().eval()(model, batch, 0.3)
+    assert ours.total.item() == theirs.total.item()
+    assert ours.count == theirs.count
+    assert ours.logs["nll"] == theirs.logs["nll"]
+
+
+def test_what_is_prepared_depends_on_the_given_random_numbers_alone(objective):
+    batch = toy.batch(TARGETS)
+    torch.manual_seed(1)
+    first = objective.prepare(batch, np.random.default_rng(3))
+    torch.manual_seed(2)
+    second = objective.prepare(batch, np.random.default_rng(3))
+    assert torch.equal(first.targets.values, second.targets.values)
+    assert torch.equal(first.inputs.values, second.inputs.values)
+
+
+def test_nothing_is_left_behind_in_the_model(objective, model):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    trained(objective, model, toy.batch(TARGETS))
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

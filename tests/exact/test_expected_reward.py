@@ -1,0 +1,304 @@
+"""Estimates of the gradient of an expected reward: their expectation, by listing all outputs, is that gradient."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from seqloom.objectives import expected_reward, minimum_risk, mixer
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.objectives.expected_reward import ExpectedReward
+from seqloom.objectives.minimum_risk import MinimumRisk
+from seqloom.objectives.mixer import Mixer
+from seqloom.objectives.paths import Paths, drawn, followed, log_probs
+from seqloom.types import Padded
+from tests.exact import toy
+from tests.exact.toy import BOS, EOS, gradients, kinds, outputs, probabilities
+
+LONGEST = 3
+TARGET = (4, 5)
+SETTINGS = {"hidden_size": 4, "decode": None, "reward": "edit_rate"}
+
+
+def edits(found: list[int], wanted: list[int]) -> float:
+    """The edit distance, written down recursively."""
+    if not found or not wanted:
+        return len(found) + len(wanted)
+    same = found[-1] == wanted[-1]
+    return min(
+        edits(found[:-1], wanted[:-1]) + (not same), edits(found[:-1], wanted) + 1, edits(found, wanted[:-1]) + 1
+    )
+
+
+def reward(output: list[int], target: tuple[int, ...] = TARGET) -> float:
+    return -edits(output[:-1], list(target)) / len(target)
+
+
+def paths(*chosen: list[int], given: int = 0, longest: int = LONGEST) -> Paths:
+    """Outputs as if they had been drawn; what the limit forces is not free."""
+    tokens = Padded.stack([torch.tensor(each) for each in chosen])
+    places = torch.arange(tokens.values.shape[1])
+    return Paths(tokens, tokens.mask & (places >= given) & (places < longest - 1))
+
+
+def expectation(model, one, objective, module, monkeypatch, samples=1, begun=(), progress=0.5, longest=LONGEST):
+    """The objective's gradient for each outcome of a draw, weighted by its probability."""
+    chances = probabilities(model, one, longest, begun).detach()
+    likeliest = drawn(model.decoder, model.encode(one.source), 1, longest, likeliest=True)
+    total = [torch.zeros_like(parameter) for parameter in model.parameters()]
+    for outcome in product(range(len(chances)), repeat=samples):
+        weight = chances[list(outcome)].prod()
+        if weight == 0:
+            continue
+        chosen = paths(*(outputs(longest)[number] for number in outcome), given=len(begun), longest=longest)
+        monkeypatch.setattr(module, "drawn", lambda *_, likeliest=False, **__: greedy if likeliest else chosen)  # noqa: B023
+        greedy = likeliest
+        found = gradients(objective(model, one, progress).total, model)
+        total = [sum_so_far + weight * each for sum_so_far, each in zip(total, found)]
+    monkeypatch.undo()
+    return total
+
+
+def true_gradient(model, one, begun=(), longest=LONGEST):
+    """Of the expected reward with its sign turned, by listing all outputs."""
+    chances = probabilities(model, one, longest, begun)
+    values = torch.tensor([reward(output) for output in outputs(longest)], dtype=torch.float64)
+    return gradients(-(chances * values).sum(), model)
+
+
+def close(ours, theirs):
+    assert max(each.abs().max() for each in theirs) > 1e-3
+    for one, other in zip(ours, theirs):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
+
+
+@kinds
+def test_all_probabilities_sum_to_one(kind):
+    assert probabilities(toy.model(kind), toy.batch((TARGET,)), LONGEST).sum().item() == pytest.approx(1)
+
+
+@kinds
+@pytest.mark.parametrize("baseline", ["none", "learned", "greedy"])
+def test_the_expected_estimate_is_the_gradient_of_the_expected_reward(kind, baseline, monkeypatch):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    objective = ExpectedReward(samples=1, baseline=baseline, **SETTINGS).double()
+    ours = expectation(model, one, objective, expected_reward, monkeypatch)
+    close(ours, true_gradient(model, one))
+
+
+@pytest.mark.parametrize("baseline", ["others", "learned"])
+def test_so_it_is_for_several_outputs_of_a_source(baseline, monkeypatch):
+    model, one = toy.model("recurrent"), toy.batch((TARGET,))
+    objective = ExpectedReward(samples=2, baseline=baseline, **SETTINGS).double()
+    ours = expectation(model, one, objective, expected_reward, monkeypatch, samples=2, longest=2)
+    close(ours, true_gradient(model, one, longest=2))
+
+
+def test_a_share_of_likelihood_is_added():
+    model, batch = toy.model("recurrent"), toy.batch()
+    without, with_it = (ExpectedReward(baseline="none", likelihood=share, **SETTINGS).double() for share in (0.0, 0.25))
+    torch.manual_seed(1)
+    first = without(model, batch, 0.5)
+    torch.manual_seed(1)
+    second = with_it(model, batch, 0.5)
+    torch.testing.assert_close(second.total, first.total + 0.25 * CrossEntropy()(model, batch, 0.5).total)
+
+
+def test_a_learned_baseline_learns_the_reward_and_leaves_the_model_alone():
+    model, batch = toy.model("recurrent"), toy.batch()
+    objective = ExpectedReward(baseline="learned", samples=3, **SETTINGS).double()
+    torch.manual_seed(2)
+    loss = objective(model, batch, 0.5)
+    found = torch.autograd.grad(loss.total, objective.judge.bias)[0]
+    torch.manual_seed(2)
+    memory = model.encode(batch.source)
+    chosen = drawn(model.decoder, memory, 3, 4)
+    hidden = followed(model.decoder, memory, chosen.tokens).hidden.detach()
+    wanted = 0.0
+    for row, output in enumerate(chosen.bodies(EOS)):
+        target = (TARGET, (5,))[row // 3]
+        expected = hidden[row] @ objective.judge.weight[0] + objective.judge.bias
+        for place in chosen.free[row].nonzero()[:, 0]:
+            wanted = wanted + (reward([*output, EOS], target) - expected[place]) ** 2 / 3
+    torch.testing.assert_close(found, torch.autograd.grad(wanted, objective.judge.bias)[0])
+
+
+# -- drawing
+
+
+@kinds
+def test_outputs_are_drawn_as_often_as_they_are_likely(kind):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    chances = probabilities(model, one, LONGEST).detach()
+    torch.manual_seed(1)
+    sources, each = 400, 50
+    count = sources * each
+    memory = model.encode(one.source).select(torch.zeros(sources, dtype=torch.long))
+    chosen = drawn(model.decoder, memory, each, LONGEST)
+    names = {tuple(output[:-1]): number for number, output in enumerate(outputs(LONGEST))}
+    found = torch.bincount(torch.tensor([names[tuple(each)] for each in chosen.bodies(EOS)]), minlength=len(names))
+    chi_square = ((found - count * chances).square() / (count * chances)).sum().item()
+    freedom = len(chances) - 1
+    assert chi_square < freedom + 4 * (2 * freedom) ** 0.5
+    lengths = chosen.tokens.lengths
+    assert torch.equal(chosen.free.sum(dim=1), lengths.clamp(max=LONGEST - 1))  # what the limit forces is not free
+    assert (chosen.tokens.values[~chosen.tokens.mask] == 0).all()
+
+
+def test_a_prefix_is_given_and_not_drawn():
+    model, batch = toy.model("transformer"), toy.batch(((4, 5), (5, 5)))
+    prefix = Padded(torch.tensor([[4], [5]]), torch.tensor([1, 1]))
+    chosen = drawn(model.decoder, model.encode(batch.source), 2, 4, prefix=prefix)
+    assert chosen.tokens.values[:, 0].tolist() == [4, 4, 5, 5]
+    assert not chosen.free[:, 0].any()
+    assert (chosen.tokens.lengths >= 2).all()
+
+
+@kinds
+def test_following_paths_scores_each_symbol_after_those_before_it(kind):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    chances = probabilities(model, one, LONGEST, forced=False).detach()
+    every = paths(*outputs(LONGEST)).tokens
+    found = log_probs(followed(model.decoder, model.encode(one.source), every), every).sum(dim=1).exp()
+    torch.testing.assert_close(found, chances, rtol=1e-10, atol=0)
+
+
+# -- MIXER
+
+
+def given_at(given: int) -> dict:
+    """Settings and a progress at which so many symbols are given, of outputs of LONGEST."""
+    return {"delta": LONGEST - given, "longest": LONGEST} if given < LONGEST else {"wait": 0.9, "longest": LONGEST}
+
+
+@kinds
+def test_with_all_symbols_given_mixer_is_cross_entropy(kind):
+    model, batch = toy.model(kind), toy.batch()
+    objective = Mixer(**SETTINGS, **given_at(LONGEST)).double()
+    ours, theirs = objective(model, batch, 0.0), CrossEntropy()(model, batch, 0.0)
+    torch.testing.assert_close(ours.total, theirs.total, rtol=1e-12, atol=0)
+    close(gradients(ours.total, model), gradients(theirs.total, model))
+
+
+@kinds
+@pytest.mark.parametrize("given", [0, 1])
+def test_mixers_expected_gradient_is_that_of_both_parts(kind, given, monkeypatch):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    objective = Mixer(**SETTINGS, **given_at(given)).double()
+    ours = expectation(model, one, objective, mixer, monkeypatch, begun=TARGET[:given], progress=0.0)
+    rewarded = true_gradient(model, one, TARGET[:given])
+    scores = torch.log_softmax(model(one).scores, dim=-1)[0]
+    taught = -sum((scores[place, TARGET[place]] for place in range(given)), start=scores.new_zeros(()))
+    if given:
+        rewarded = [one + other for one, other in zip(rewarded, gradients(taught, model))]
+    close(ours, rewarded)
+
+
+def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
+    model, batch = toy.model("recurrent"), toy.batch(((4, 5, 4), (5,)))
+    asked = []
+
+    def watched(decoder, memory, count, longest, prefix):
+        asked.append((memory.rows, prefix.values.tolist()))
+        return drawn(decoder, memory, count, longest, prefix=prefix)
+
+    monkeypatch.setattr(mixer, "drawn", watched)
+    objective = Mixer(delta=2, longest=4, **SETTINGS).double()
+    loss = objective(model, batch, 0.0)
+    assert asked == [(1, [[4, 5]])]
+    assert loss.count == 2
+    assert loss.logs["given"] == 4
+    found = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 2)
+    assert found.tokens.values[1, :2].tolist() == [5, EOS]
+    assert not found.free[1].any()
+    assert found.tokens.lengths[1] == 2
+
+
+def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
+    model, batch = toy.model("recurrent"), toy.batch()
+    objective = Mixer(delta=3, longest=3, **SETTINGS).double()
+    torch.manual_seed(1)
+    loss = objective(model, batch, 0.0)
+    torch.manual_seed(1)
+    chosen = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 0)
+    output = followed(model.decoder, model.encode(batch.source), chosen.tokens)
+    squares, estimate = 0.0, 0.0
+    scores = log_probs(output, chosen.tokens)
+    for row, body in enumerate(chosen.bodies(EOS)):
+        value = reward([*body, EOS], (TARGET, (5,))[row])
+        for place in chosen.free[row].nonzero()[:, 0]:
+            surprise = value - objective.judge(output.hidden[row, place].detach())[0]
+            squares = squares + surprise**2
+            estimate = estimate - surprise.item() * scores[row, place]
+    wanted = torch.autograd.grad(squares, objective.judge.weight)[0]
+    torch.testing.assert_close(torch.autograd.grad(loss.total, objective.judge.weight, retain_graph=True)[0], wanted)
+    close(gradients(loss.total, model), gradients(estimate, model))
+
+
+# -- minimum risk
+
+
+@kinds
+def test_of_all_outputs_with_sharpness_1_the_risk_is_the_expected_one(kind, monkeypatch):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    every = outputs(LONGEST)
+    monkeypatch.setattr(minimum_risk, "drawn", lambda *_: paths(*every))
+    settings = {"decode": None, "samples": len(every), "sharpness": 1.0, "with_target": False}
+    ours = MinimumRisk(**settings)(model, one, 0.5)
+    chances = probabilities(model, one, LONGEST, forced=False)
+    values = torch.tensor([reward(output) for output in every], dtype=torch.float64)
+    theirs = -(chances * values).sum() / chances.sum()
+    torch.testing.assert_close(ours.total, theirs, rtol=1e-10, atol=0)
+    close(gradients(ours.total, model), gradients(theirs, model))
+
+
+@kinds
+def test_the_risk_is_that_of_the_target_and_of_each_output_once(kind, monkeypatch):
+    model, one = toy.model(kind), toy.batch((TARGET,))
+    chosen = [[4, EOS], [4, 5, EOS], [4, EOS], [5, 4, 4, EOS]]
+    monkeypatch.setattr(minimum_risk, "drawn", lambda *_: paths(*chosen))
+    ours = MinimumRisk(decode=None, samples=4, sharpness=0.3)(model, one, 0.5)
+    unique = [[4, EOS], [4, 5, EOS], [5, 4, 4, EOS]]
+    memory, scores = model.encode(one.source), []
+    for output in unique:
+        inputs = Padded(torch.tensor([[BOS, *output[:-1]]]), torch.tensor([len(output)]))
+        steps = torch.log_softmax(model.decoder(memory, inputs).scores[0], dim=-1)
+        scores.append(sum(steps[place, symbol] for place, symbol in enumerate(output)))
+    shares = torch.softmax(0.3 * torch.stack(scores), dim=0)
+    theirs = -sum(share * reward(output) for share, output in zip(shares, unique))
+    torch.testing.assert_close(ours.total, theirs, rtol=1e-10, atol=0)
+    close(gradients(ours.total, model), gradients(theirs, model))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [ExpectedReward(samples=2, **SETTINGS), MinimumRisk(decode=None, samples=2), Mixer(**SETTINGS)],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_drop_out_is_off_where_outputs_are_drawn_and_back_after(objective):
+    model, batch = toy.model("transformer"), toy.batch()
+    for module in model.modules():
+        if hasattr(module, "p"):
+            module.p = 0.5
+    objective = objective.double()
+
+    def total(progress=1.0):
+        torch.manual_seed(1)
+        return objective(model, batch, progress).total.item()
+
+    with_drop_out = total()
+    for module in model.modules():
+        if hasattr(module, "p"):
+            assert module.p == 0.5
+            module.p = 0.0
+    assert total() == with_drop_out
+    assert objective.eval()(model, batch, 1.0).total == CrossEntropy()(model, batch, 1.0).total
+
+
+def test_settings_that_mean_nothing_are_refused():
+    with pytest.raises(ValueError, match="samples"):
+        ExpectedReward(samples=1, **SETTINGS)
+    with pytest.raises(ValueError, match="sharpness"):
+        MinimumRisk(decode=None, sharpness=0.0)
+    with pytest.raises(ValueError, match="reward"):
+        Mixer(hidden_size=4, decode=None, reward="edit-rate?")
