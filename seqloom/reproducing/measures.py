@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from seqloom.reproducing.study import Data, Measures, on_the_test_set, test_examples
@@ -87,3 +89,26 @@ def by_search(model: Predictor, data: Data) -> Measures:
         found[f"{name}_bleu"] = model.task.measure(predictions, references)["bleu"]
         found[f"{name}_length"] = sum(len(each.split()) for each in predictions) / words
     return found
+
+
+def by_beam(model: Predictor, data: Data) -> Measures:
+    """Outputs that may be anything, and outputs of the words of their source alone, by beams of 1, 5 and 10."""
+    sources, references = model.task.references(test_examples(model, data))
+    task: Any = model.task
+    found: Measures = {}
+    for name, bag in (("bleu", False), ("bag_bleu", True)):
+        task.bag = bag
+        for size in (5, 1, 10):
+            predictions = model.predict(sources, beam_size=size)
+            found[f"{name}_{size}"] = task.measure(predictions, references)["bleu"]
+    return found
+
+
+def by_number(model: Predictor, data: Data) -> Measures:
+    """How likely outputs of six symbols a and b are, by how many of them are b; and all others."""
+    texts = [" ".join(each) for each in product("ab", repeat=6)]
+    chances = [math.exp(score) for score in model.score([("go", text) for text in texts])]
+    found = {f"{count} b": 0.0 for count in range(7)}
+    for text, chance in zip(texts, chances):
+        found[f"{text.count('b')} b"] += chance
+    return {**found, "others": max(1 - sum(chances), 0.0)}

@@ -8,6 +8,7 @@ from typing import Any
 from seqloom.errors import SeqloomError, nearest
 from seqloom.reproducing.page import estimates, gate_lines, write_page
 from seqloom.reproducing.studies import STUDIES
+from seqloom.reproducing.study import Study
 
 
 def list_results() -> None:
@@ -28,7 +29,7 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
     (out / "results").mkdir(parents=True, exist_ok=True)
     replace_file(out / "results" / f"{name}.json", to_json(record))
     if len(study.variants) > 1:
-        draw(out, name, study.folders(name, out))
+        draw(study, record, out)
     write_page(out)
     for variant, measured in estimates(record).items():
         told = "  ".join(f"{metric} {value}" for metric, value in measured.items())
@@ -38,12 +39,13 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
     return record
 
 
-def draw(out: Path, name: str, runs: list[Path]) -> None:
-    """The learning curves side by side."""
-    from seqloom.explain.compare import compare
+def draw(study: Study, record: dict[str, Any], out: Path) -> None:
+    """The picture of a study: its own, or the learning curves side by side."""
+    from seqloom.explain import plot
+    from seqloom.explain.compare import compare, picture
 
-    folder = out / "docs" / "images"
+    folder, name = out / "docs" / "images", record["name"]
     folder.mkdir(parents=True, exist_ok=True)
-    comparison = compare(runs)
+    made = study.picture(record) if study.picture else picture(compare(study.folders(name, out)))
     for suffix in ("png", "svg"):
-        comparison.save(folder / f"{name}.{suffix}")
+        plot.save(made, folder / f"{name}.{suffix}")

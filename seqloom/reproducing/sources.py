@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,51 @@ def scan(split: str) -> Callable[[Path], Data]:
         return Data(made[0], None, made[1])
 
     return find
+
+
+def sigmorphon(language: str) -> Callable[[Path], Data]:
+    """Words and their phonemes."""
+
+    def find(folder: Path) -> Data:
+        files = (shared("sigmorphon2020-g2p", f"{language}_{split}.tsv.gz") for split in ("train", "dev", "test"))
+        return Data(*([str(path)] for path in files))
+
+    return find
+
+
+def shuffled_captions(longest: int) -> Callable[[Path], Data]:
+    """The words of English captions in another order, and as they were. To test with: those of known words only."""
+
+    def make(folder: Path) -> Data:
+        known: set[str] = set()
+        made = []
+        for name, splits in {
+            "train": ["train"],
+            "valid": ["val"],
+            "test": ["test_2016_flickr", "test_2017_flickr"],
+        }.items():
+            captions = [words for split in splits for words in captions_of(shared("multi30k", f"{split}.en.gz"))]
+            chosen = [words for words in captions if len(words) <= longest and (name == "train" or known >= {*words})]
+            known |= {word for words in chosen for word in words}
+            chance = random.Random(name)
+            lines = [f"{' '.join(chance.sample(words, len(words)))}\t{' '.join(words)}\n" for words in chosen]
+            made.append(written(folder, f"captions-{longest}-{name}.tsv", "".join(lines)))
+        return Data(*made)
+
+    return make
+
+
+def captions_of(path: Path) -> list[list[str]]:
+    """Their words, in small letters and without punctuation."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        found = [re.findall(r"[\w'-]+", line.lower()) for line in lines]
+    return [words for words in found if words]
+
+
+def two_modes(folder: Path) -> Data:
+    """One source with two targets that share no symbol, the one in 60 % of the examples, the other in 40 %."""
+    lines = "".join(f"go\t{' '.join(symbol * 6)}\n" for symbol in "aaabb") * 20
+    return Data(*[written(folder, "two-modes.tsv", lines)] * 3)
 
 
 def dates(folder: Path) -> Data:

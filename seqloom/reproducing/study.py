@@ -79,6 +79,7 @@ class Study:
     measure: Callable[[Predictor, Data], Measures] | None = None  # None: the metrics of the task, on the test set
     runs: str = ""  # the study whose runs it measures, where it trains none of its own
     seeds: tuple[int, ...] = ()  # a run each; none: the recipe's
+    picture: Callable[[dict[str, Any]], Any] | None = None  # of a record; None: the learning curves
 
     def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
         """Train what is not trained yet, measure all, and say what came out."""
