@@ -32,6 +32,7 @@ bench: $(VENV)/.dev
 	$(RUN)/python -m bench.start
 	$(RUN)/python -m bench.scale
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.cells
+	OMP_NUM_THREADS=1 $(RUN)/python -m bench.objectives
 	$(RUN)/python -m bench.page
 
 # The constraints pin torch: without them a fresh environment draws in gigabytes that a laptop does not need.

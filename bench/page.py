@@ -195,6 +195,22 @@ def cells(record: Record, name: str, images: Path) -> list[str]:
     return lines + table(["", *shapes], rows)
 
 
+def objectives(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Objectives", record)
+    lines += [
+        f"A training step as a multiple of one with cross-entropy, in brackets what its definition lets expect; "
+        f"{record['shape']}.",
+        "",
+    ]
+    models = list(record["models"])
+    rows = [
+        [each, *(f"{found['multiple']:.2f} ({found['expected']:.2f})" for found in column)]
+        for each in record["models"][models[0]]
+        if (column := [record["models"][model][each] for model in models])
+    ]
+    return lines + table(["", *models], rows)
+
+
 def engines(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("Engines", record)
     lines += [f"{record['examples']:,} sentences of Multi30k's test set; processor time, from text to text.", ""]
@@ -215,6 +231,7 @@ SECTIONS = {
     "start": starting,
     "scale": scaling,
     "cells": cells,
+    "objectives": objectives,
     "engines": engines,
 }
 

@@ -16,7 +16,7 @@ from seqloom.contracts import Objective
 from seqloom.layers.linear import Projection
 from seqloom.layers.packing import Packing
 from seqloom.model import Model
-from seqloom.types import Batch, Loss, Output, detach
+from seqloom.types import Batch, Loss, Output, Padded, detach
 
 ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
 
@@ -38,20 +38,27 @@ class CrossEntropy(Objective):
 
         With weights (B,), each row and all its sums, the count among them, counts as often as its weight says.
         """
-        packing = Packing(batch.targets.mask)
-        hidden, targets = packing.pack(output.hidden), packing.pack(batch.targets.values)  # (N, D), (N,): no padding
-        smoothing = self.label_smoothing if self.training else 0.0
         if weights is None:
-            count = torch.tensor(len(targets), device=hidden.device)
+            count = batch.targets.lengths.sum()
         else:
-            weights = packing.pack(weights[:, None].expand(batch.targets.mask.shape))  # (N,)
-            count = weights.sum()
-        if isinstance(output.project, Projection):
-            total, nll, correct = projected_cross_entropy(hidden, output.project, targets, smoothing, weights)
-        else:
-            total, nll, correct = smoothed_cross_entropy(output.project(hidden), targets, smoothing, weights)
+            weights = weights[:, None].expand(batch.targets.mask.shape)
+            count = (weights * batch.targets.mask).sum()
+        smoothing = self.label_smoothing if self.training else 0.0
+        total, nll, correct = cross_entropy(output, batch.targets, smoothing, weights)
         state = detach(output.state) if batch.carry else None
         return Loss(total, count, {"nll": nll, "correct": correct}, state)
+
+
+def cross_entropy(
+    output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of given symbols, summed as below; weights are (rows, U)."""
+    packing = Packing(targets.mask)
+    hidden, symbols = packing.pack(output.hidden), packing.pack(targets.values)  # (N, D), (N,): no padding
+    shares = None if weights is None else packing.pack(weights)
+    if isinstance(output.project, Projection):
+        return projected_cross_entropy(hidden, output.project, symbols, smoothing, shares)
+    return smoothed_cross_entropy(output.project(hidden), symbols, smoothing, shares)
 
 
 def smoothed_cross_entropy(

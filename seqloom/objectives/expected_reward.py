@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from seqloom.contracts import Decoder, Objective
 from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
-from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs, room
+from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
+from seqloom.objectives.paths import Paths, bodies, drawn, followed, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss
 
@@ -68,8 +68,7 @@ class ExpectedReward(Objective):
             likely = decoder(memory, batch.inputs) if self.likelihood else None
             usual = drawn(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
         targets = bodies(batch.targets, decoder.eos)
-        scored = log_probs(output, paths.tokens) * paths.free  # (rows, U)
-        rewards = self.rewards(decoder, paths, targets, scored)  # (rows,)
+        rewards = self.rewards(decoder, paths, targets, output.hidden)  # (rows,)
         sources = len(targets)
         if self.judge is not None:
             expected = self.judge(output.hidden.detach())[:, :, 0]  # (rows, U)
@@ -78,11 +77,11 @@ class ExpectedReward(Objective):
         else:
             expected = baseline_of(rewards.view(sources, count), self.baseline).view(-1, 1)
         surprise = rewards[:, None] - expected  # (rows, 1) or (rows, U)
-        total = -(surprise.detach() * scored).sum() / count
+        total = cross_entropy(output, paths.tokens, weights=surprise.detach() * paths.free)[0] / count
         if self.judge is not None:
             total = total + (surprise.square() * paths.free).sum() / count
         if likely is not None:
-            total = total - self.likelihood * log_probs(likely, batch.targets).sum()
+            total = total + self.likelihood * cross_entropy(likely, batch.targets)[0]
         logs = {"reward": rewards.sum() / count}
         return Loss(total, torch.tensor(sources, device=total.device), logs)
 

@@ -19,8 +19,8 @@ from seqloom.contracts import Decoder, Objective
 from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
 from seqloom.objectives.annealing import Annealing
-from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs, room
+from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
+from seqloom.objectives.paths import Paths, bodies, drawn, followed, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Memory, Padded
 
@@ -62,7 +62,8 @@ class Mixer(Objective):
         places = torch.arange(paths.tokens.values.shape[1], device=rewards.device)
         taught = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))
         weight = torch.where(paths.free, surprise.detach(), taught.to(rewards.dtype))
-        total = (surprise.square() * paths.free).sum() - (weight * log_probs(output, paths.tokens)).sum()
+        learned, _, _ = cross_entropy(output, paths.tokens, weights=weight)
+        total = learned + (surprise.square() * paths.free).sum()
         sources = torch.tensor(len(rewards), device=total.device)
         return Loss(total, sources, {"reward": rewards.sum(), "given": sources * float(given)})
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 Sample = tuple[str, str, str]  # source, prediction, reference
 Evaluate = Callable[[nn.Module], tuple[Results, Sequence[Sample]]]
+SUMS = ("total", "count", "symbols")  # what is summed beside the logs of an objective
 VALIDATION = 2**32 - 1  # the micro-batch number whose random numbers a validation uses
 
 
@@ -148,7 +149,7 @@ class Trainer:
         standing.batch += len(numbers)
         self.training.train()
         self.optimiser.forget_gradients()
-        sums: dict[str, float] = {"total": 0.0, "count": 0.0}
+        sums: dict[str, float] = {"total": 0.0, "count": 0.0, "symbols": 0.0}
         faulty: tuple[int, Batch] | None = None
         rounds = math.ceil(len(numbers) / world)
         for turn in range(rounds):
@@ -170,7 +171,8 @@ class Trainer:
                 (loss.total * share).backward()
             if loss.state is not None:
                 self.carried[str(place)] = loss.state
-            for name, value in {**loss.logs, "total": loss.total, "count": loss.count}.items():
+            counted = {"total": loss.total, "count": loss.count, "symbols": batch.targets.lengths.sum()}
+            for name, value in {**loss.logs, **counted}.items():
                 sums[name] = sums.get(name, 0.0) + value.item() * share
             if not math.isfinite(loss.total.item()) and faulty is None:
                 faulty = place, batch
@@ -462,7 +464,7 @@ class Trainer:
         for name, value in sums.items():
             window[name] = window.get(name, 0.0) + value
         elapsed = max(standing.seconds - window.setdefault("since", standing.seconds), 1e-9)
-        speed = (window["count"] - window.setdefault("first", sums["count"])) / elapsed
+        speed = (window["symbols"] - window.setdefault("first", sums["symbols"])) / elapsed
         self.display.update(
             step=standing.step,
             epoch=standing.epoch,
@@ -472,7 +474,7 @@ class Trainer:
             gradient_norm=norm,
         )
         if standing.step % self.settings.log_every == 0:
-            logged = {name: window[name] / window["count"] for name in sums if name not in ("total", "count")}
+            logged = {name: window[name] / window["count"] for name in sums if name not in SUMS}
             means = {"loss": window["total"] / window["count"], **logged}
             self.record({"kind": "train"}, {**means, "learning_rate": learning_rate, "gradient_norm": norm}, rate=speed)
             standing.window = {}
