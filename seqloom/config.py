@@ -129,19 +129,22 @@ def write(recipe: Recipe, path: Path) -> None:
 def override(recipe: Recipe, assignments: list[str]) -> Recipe:
     """The recipe with some keys set: "train.tokens=2048", "decoder.attention.type=additive".
 
-    Another type is another part, which starts from its own defaults; types are set first. "none" takes a key out.
+    Another type is another part, which starts from its own defaults; parts are set before what is in them. "none" takes
+    a key out.
     """
     recipe = copy.deepcopy(recipe)
-    for assignment in sorted(assignments, key=lambda each: not each.partition("=")[0].strip().endswith(".type")):
+    for assignment in sorted(assignments, key=depth):
         key, equals, text = (piece.strip() for piece in assignment.partition("="))
         *tables, last = key.split(".")
         if not equals or not text or not all([*tables, last]):
             raise SeqloomError(f"{show(assignment)}: expected key=value, such as train.tokens=2048")
         table = recipe
-        for depth, name in enumerate(tables, start=1):
+        for level, name in enumerate(tables, start=1):
+            if isinstance(table.get(name), str):
+                table[name] = {"type": table[name]}
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
-                through = ".".join(tables[:depth])
+                through = ".".join(tables[:level])
                 raise SeqloomError(f"{key}={text}: {through} = {show(table)} is no table; set {through}={{...}} whole")
         value = value_of(text, assignment)
         if last == "type" and table.get("type", value) != value:
@@ -151,6 +154,11 @@ def override(recipe: Recipe, assignments: list[str]) -> Recipe:
         else:
             table[last] = value
     return recipe
+
+
+def depth(assignment: str) -> int:
+    """How deep in the recipe a key is; to set a type is to set its part."""
+    return assignment.partition("=")[0].strip().removesuffix(".type").count(".")
 
 
 def value_of(text: str, assignment: str) -> Any:

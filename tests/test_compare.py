@@ -164,6 +164,13 @@ def test_seeds_of_one_recipe_are_one_row_with_a_standard_error(seeds: list[Path]
     assert "lstm (3 seeds)" in str(compare(seeds))
 
 
+def test_seeds_that_each_start_from_a_run_of_their_own_are_one_row(seeds: list[Path], tmp_path: Path) -> None:
+    further = [trained(tmp_path / f"on-{seed}", f"seed={seed}", f"init=lstm-{seed}") for seed in (1, 2, 3)]
+    assert [len(row.runs) for row in compare([*seeds, *further]).rows] == [3, 3, 3]
+    # who starts from scratch is no further seed of those that do not
+    assert [len(row.runs) for row in compare([seeds[0], further[1]]).rows] == [1, 1]
+
+
 def test_rows_with_the_same_seeds_are_compared_seed_by_seed(seeds: list[Path]) -> None:
     (pairing,) = compare(seeds).pairings
     assert (pairing.better, pairing.worse) == ("gru", "lstm")

@@ -1,5 +1,6 @@
 """Studies: what is recorded, when a gate is met, and the page that is made of records."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -9,10 +10,10 @@ from seqloom import config
 from seqloom.errors import SeqloomError
 from seqloom.reproducing import reproduce
 from seqloom.reproducing.measures import by_length, counted, next_symbol
-from seqloom.reproducing.page import write_page
-from seqloom.reproducing.sources import made
+from seqloom.reproducing.page import estimates, paired, write_page
+from seqloom.reproducing.sources import made, shuffled_captions, two_modes
 from seqloom.reproducing.studies import STUDIES
-from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most
+from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 
@@ -75,6 +76,52 @@ def test_a_study_of_two_is_trained_measured_recorded_and_drawn(
     assert json.loads((tmp_path / "results" / "two.json").read_text())["rows"][0]["steps"] == 3
 
 
+def test_a_study_over_seeds_starts_each_from_the_run_of_its_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    study = Study(
+        "two objectives",
+        "addition",
+        made("addition", 60, 10),
+        (at_least(0, "exact", "further"),),
+        variants={
+            "first": Variant(),
+            "further": Variant(("objective.type=mixer", "train.select_by=exact"), init="first"),
+        },
+        seeds=(1, 2),
+    )
+    monkeypatch.setitem(STUDIES, "seeds", study)
+    reproduce.reproduce_result("seeds", tmp_path, SMALL)
+    record = json.loads((tmp_path / "results" / "seeds.json").read_text())
+    assert [(row["variant"], row["seed"]) for row in record["rows"]] == [
+        ("first", 1),
+        ("first", 2),
+        ("further", 1),
+        ("further", 2),
+    ]
+    for seed in (1, 2):
+        recipe = config.load(tmp_path / "runs" / "seeds" / "further" / f"seed-{seed}" / "config.toml")
+        assert recipe["init"].endswith(f"first/seed-{seed}")
+        assert recipe["seed"] == seed
+    page = (tmp_path / "docs" / "results.md").read_text()
+    assert "seeds 1, 2" in page
+    assert "further less first, exact:" in page
+    assert "of 2 seeds" in page
+
+
+def test_a_page_has_means_with_standard_errors_and_gains_seed_by_seed() -> None:
+    def row(variant: str, seed: int, value: float) -> dict[str, object]:
+        return {"variant": variant, "seed": seed, "measured": {"per": value}}
+
+    record = {"rows": [row("a", 1, 4.0), row("a", 2, 6.0), row("b", 1, 3.0), row("b", 2, 5.5)]}
+    found = estimates(record)
+    assert (found["a"]["per"].mean, found["a"]["per"].error) == (5.0, pytest.approx(1.0))
+    assert paired(record) == ["b less a, per: -0.75 ± 0.25, higher with 0 of 2 seeds"]
+    assert paired({"rows": record["rows"][::2]}) == []
+    assert means([row("a", 1, 4.0), row("a", 2, 6.0)]) == {"per": 5.0}
+
+
 def test_measures_beside_the_metrics(tmp_path: Path) -> None:
     study = Study("", "arithmetic", made("arithmetic", 60, 10), measure=next_symbol)
     measured = study.row("sums", "", tmp_path, SMALL)["measured"]
@@ -97,3 +144,31 @@ def test_records_of_benchmarks_are_no_studies(tmp_path: Path) -> None:
     (tmp_path / "results" / "bench-train-1.json").write_text('{"name": "bench-train", "rows": [{"system": "a"}, {}]}')
     write_page(tmp_path)
     assert "bench" not in (tmp_path / "docs" / "results.md").read_text()
+
+
+def test_sources_of_the_studies_of_objectives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "shared" / "multi30k"
+    folder.mkdir(parents=True)
+    captions = {
+        "train": "A dog runs.\nTwo men in the park of a big city walk slowly.\nThe dog sees two men\n",
+        "val": "Two men!\nA zebra runs.\n",
+        "test_2016_flickr": "The dog runs\n",
+        "test_2017_flickr": "men\n",
+    }
+    for name, text in captions.items():
+        (folder / f"{name}.en.gz").write_bytes(gzip.compress(text.encode()))
+    monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path / "shared"))
+    data = shuffled_captions(8)(tmp_path / "made")
+    pairs = {
+        name: [tuple(line.split("\t")) for line in Path(path[0]).read_text().splitlines()]
+        for name, path in (("train", data.train), ("valid", data.valid), ("test", data.test))
+    }
+    assert [target for _, target in pairs["train"]] == [
+        "a dog runs",
+        "the dog sees two men",
+    ]  # the long one is left out
+    assert [target for _, target in pairs["valid"]] == ["two men"]  # nobody has heard of zebras
+    assert [target for _, target in pairs["test"]] == ["the dog runs", "men"]
+    assert all(sorted(source.split()) == sorted(target.split()) for each in pairs.values() for source, target in each)
+    lines = Path(two_modes(tmp_path / "made").train[0]).read_text().splitlines()
+    assert (lines.count("go\ta a a a a a"), lines.count("go\tb b b b b b")) == (60, 40)

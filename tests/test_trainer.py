@@ -498,3 +498,66 @@ def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path
     assert metrics(unbroken) == metrics(broken)
     valid = next(line for line in metrics(broken) if line["kind"] == "valid")
     assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]))  # no smoothing in a validation
+
+
+# -- what is drawn beside the training
+
+
+class Noise(Objective):
+    """Replaces some symbols of a batch beside the training, and notes who did it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.likelihood, self.workers = Likelihood(), set[str]()
+
+    def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
+        self.workers.add(threading.current_thread().name)
+        values = batch.targets.values.clone()
+        values[torch.from_numpy(chance.random(values.shape)) < 0.2] = int(chance.integers(4, SYMBOLS))
+        return replace(batch, targets=Padded(values, batch.targets.lengths))
+
+    def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
+        return self.likelihood(model, batch, progress)
+
+
+def test_what_is_drawn_ahead_is_the_same_in_a_run_that_was_resumed(tmp_path: Path) -> None:
+    objective = Noise()
+    trainer(tmp_path / "unbroken", steps=30, objective=objective).fit()
+    assert any(name.startswith("batches") for name in objective.workers)
+    for steps in (11, 30):
+        trainer(tmp_path / "broken", steps=steps, objective=Noise()).fit()
+    unbroken, broken = tiny_run(tmp_path / "unbroken"), tiny_run(tmp_path / "broken")
+    assert state(unbroken) == state(broken)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+def test_an_objective_that_prepares_nothing_has_nothing_made_ahead(tmp_path: Path) -> None:
+    fitting = trainer(tmp_path, steps=3)
+    fitting.fit()
+    assert not fitting.ahead.begun
+
+
+def test_a_mistake_beside_the_training_ends_it(tmp_path: Path) -> None:
+    class Refusing(Noise):
+        def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
+            if threading.current_thread().name.startswith("batches"):
+                raise SeqloomError("cannot draw this")
+            return batch
+
+    with pytest.raises(SeqloomError, match="cannot draw this"):
+        trainer(tmp_path, steps=9, objective=Refusing()).fit()
+
+
+def test_the_rate_counts_symbols_whatever_the_loss_counts(tmp_path: Path) -> None:
+    class BySource(Likelihood):
+        def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
+            loss = super().forward(model, batch, progress)
+            return replace(loss, count=torch.tensor(len(batch.targets.lengths)))
+
+    fitting = trainer(tmp_path, steps=2, objective=BySource(), log_every=100)
+    fitting.fit()
+    rows = [fitting.plan_of(0)[number] for number in range(2)]
+    assert fitting.standing.window["symbols"] == sum(len(fitting.train[int(row)][1]) + 1 for one in rows for row in one)
+    assert fitting.standing.window["count"] == sum(len(one) for one in rows)
+    lines = [json.loads(line) for line in tiny_run(tmp_path).metrics.read_text().splitlines()]
+    assert not any("symbols" in line for line in lines)

@@ -61,7 +61,7 @@ def section(record: Record, out: Path) -> list[str]:
     lines += ["", *(f"- {line}" for line in gate_lines(record))]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
     if (out / "docs" / "images" / f"{record['name']}.png").exists():
-        lines += ["", f"![Learning curves of {record['name']}](images/{record['name']}.png)"]
+        lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
     return lines
 
 

@@ -22,6 +22,32 @@ def says(message: str, *words: str) -> None:
     assert not missing, f"{missing} not in: {message}"
 
 
+class TestObjectives:
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            (["objective=mixer"], ["train.select_by", '"mixer" improves outputs', "exact, cer"]),
+            (["objective=mixer", "train.select_by=exact", "objective.reward=blue"], ['did you mean "bleu"']),
+            (["objective=minimum_risk", "train.select_by=exact", "objective.sharpness=0"], ["objective", "above 0"]),
+            (["objective=raml", "objective.vocabulary=9"], ["objective.vocabulary", "derived from the data"]),
+            (["objective=raml", "objective.samples=0"], ["objective", "samples = 0"]),
+            (["objective=scheduled-sampling", "objective.decay=cosine"], ["objective.decay", '"linear"']),
+            (["objective=scheduled_samplin"], ["objective", 'did you mean "scheduled_sampling"']),
+            (["task.bag=true"], ["bag = true", "joint = true"]),
+        ],
+    )
+    def test_settings_that_do_not_fit_are_told_before_anything_is_written(
+        self, command: Command, recipe: dict[str, Any], settings: list[str], words: list[str]
+    ) -> None:
+        chosen = [each for setting in settings for each in ("--set", setting)]
+        says(training_complaint(command, recipe, "--data", tsv(), *chosen), *words)
+
+    def test_a_language_model_has_no_outputs_to_improve(self, command: Command) -> None:
+        data = written("lines.txt", "".join(f"{target}\n" for _, target in pairs()))
+        message = training_complaint(command, LANGUAGE_MODEL, "--data", data, "--set", "objective=expected_reward")
+        says(message, "train.select_by", "none yet: add task.metrics")
+
+
 class TestData:
     @pytest.mark.parametrize(
         ("content", "words"),

@@ -25,8 +25,9 @@ from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
 RECIPES = [
-    "adding", "addition", "arithmetic", "char-lm", "counting", "dates", "g2p-lstm", "g2p-transformer", "gnmt",
-    "multi30k-lstm", "multi30k-transformer", "scan-lstm", "scan-transformer", "text-gpt", "text-lstm", "word-lstm",
+    "adding", "addition", "arithmetic", "char-lm", "counting", "dates", "g2p-lstm", "g2p-mixer", "g2p-small",
+    "g2p-transformer", "gnmt", "modes", "multi30k-lstm", "multi30k-transformer", "reordering", "scan-lstm",
+    "scan-transformer", "text-gpt", "text-lstm", "word-lstm",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -59,6 +60,19 @@ class TestTraining:
         assert reason.startswith(f"Chose the recipe {chosen}: {len(rows)} pairs")
         assert why in reason
         assert "seqloom predict out" in outcome.err.splitlines()[-1]
+
+    @pytest.mark.parametrize("objective", ["expected_reward", "minimum_risk", "mixer", "margin", "raml", "end_to_end"])
+    def test_an_objective_goes_on_from_a_trained_run(
+        self, command: Command, recipe: dict[str, Any], objective: str
+    ) -> None:
+        fine(command("train", toml(recipe), "--data", tsv(), "--out", "likely", *sets("train.steps=3")))
+        chosen = sets("init=likely", f"objective={objective}", "train.select_by=exact", "train.steps=3")
+        fine(command("train", "--data", tsv(), "--out", "further", *chosen, *sets("train.log_every=1")))
+        lines = [json.loads(line) for line in Path("further/metrics.jsonl").read_text().splitlines()]
+        if objective in ("expected_reward", "minimum_risk", "mixer"):
+            assert all("reward" in line for line in lines if line["kind"] == "train")
+        assert "perplexity" in lines[-1]
+        assert len(fine(command("predict", "further", stdin=b"123\n")).out.splitlines()) == 1
 
     def test_a_tenth_is_held_out_unless_validation_data_is_given(
         self, command: Command, recipe: dict[str, Any]
