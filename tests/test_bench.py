@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, measuring, pairs
+from bench import gates, measuring, objectives, pairs
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -19,6 +19,7 @@ from bench.scale import exponent
 from bench.shapes import BOS, EOS, SHAPES
 from bench.workers import loop
 from seqloom.data import batching
+from seqloom.parts import parts
 
 
 def run(name: str, *words: str, cache: Path) -> dict[str, object]:
@@ -128,6 +129,22 @@ def test_the_page_prints_gates_that_were_not_met(tmp_path: Path) -> None:
     assert "padding of the batches <= 0.05: met (0.02)" in page
     assert "| eole | failed: it will not |" in page
     assert (tmp_path / "docs" / "images" / "bench-train-1.svg").exists()
+
+
+def test_every_objective_that_compares_symbols_has_its_cost_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = {type(objective) for objective, _, _ in objectives.objectives().values()}
+    assert measured == {part for part in parts("objectives").values() if part.compares == "symbols"}
+    monkeypatch.setattr(objectives, "WARMING", 0)
+    monkeypatch.setattr(objectives, "ROWS", 2)
+    found = objectives.measure(objectives.models()["recurrent"], objectives.batch(), 1)
+    assert found["cross-entropy"]["multiple"] == found["cross-entropy"]["expected"] == 1
+    assert all(each["multiple"] > 0 for each in found.values())
+    record = measuring.record("objectives", 1, shape="small", repeats=1, models={"recurrent": found})
+    measuring.write(record, tmp_path / "results" / "bench-objectives.json")
+    write_page(tmp_path)
+    assert "| MIXER, all symbols |" in (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
