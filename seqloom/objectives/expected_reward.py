@@ -90,7 +90,7 @@ class ExpectedReward(Objective):
         found = paths.bodies(decoder.eos)
         each = len(found) // len(targets)
         references = [target for target in targets for _ in range(each)]
-        return like.new_tensor(self.reward(found, references))
+        return self.reward.tensor(found, references, like)
 
 
 def baseline_of(rewards: Tensor, kind: str) -> Tensor:

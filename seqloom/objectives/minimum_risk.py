@@ -60,7 +60,7 @@ class MinimumRisk(Objective):
         targets = bodies(batch.targets, decoder.eos)
         each = len(scored) // len(targets)
         references = [target for target in targets for _ in range(each)]
-        rewards = scored.new_tensor(self.reward(bodies(paths, decoder.eos), references)).view(-1, each)
+        rewards = self.reward.tensor(bodies(paths, decoder.eos), references, scored).view(-1, each)
         shares = (self.sharpness * scored).view(-1, each).masked_fill(repeated(paths, each), float("-inf"))
         expected = (torch.softmax(shares, dim=1) * rewards).sum()
         return Loss(-expected, torch.tensor(len(targets), device=scored.device), {"reward": expected.detach()})

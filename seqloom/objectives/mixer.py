@@ -57,7 +57,7 @@ class Mixer(Objective):
             paths = self.paths(decoder, memory, targets, given)
             output = followed(decoder, memory, paths.tokens)
         found, references = paths.bodies(decoder.eos), bodies(targets, decoder.eos)
-        rewards = output.hidden.new_tensor(self.reward(found, references))  # (B,)
+        rewards = self.reward.tensor(found, references, output.hidden)  # (B,)
         surprise = rewards[:, None] - self.judge(output.hidden.detach())[:, :, 0]  # (B, U)
         places = torch.arange(paths.tokens.values.shape[1], device=rewards.device)
         taught = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))

@@ -8,6 +8,8 @@ from pkgutil import iter_modules
 from typing import Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from seqloom import metrics
 from seqloom.errors import nearest
@@ -36,6 +38,11 @@ class Reward:
             return self.rewards(found, references)
         texts = {symbols: self.read(list(symbols)) for symbols in {*map(tuple, found), *map(tuple, references)}}
         return self.rewards([texts[tuple(each)] for each in found], [texts[tuple(each)] for each in references])
+
+    def tensor(self, found: Sequence[list[int]], references: Sequence[list[int]], like: Tensor) -> Tensor:
+        """The same where that tensor is, as precise, and float32 at least."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return torch.as_tensor(self(found, references), dtype=dtype, device=like.device)
 
     def read(self, symbols: list[int]) -> Sequence[str]:
         """The words of an output, or its text, which is a sequence of characters."""

@@ -86,6 +86,14 @@ def test_what_is_prepared_depends_on_the_given_random_numbers_alone(objective):
     assert torch.equal(first.inputs.values, second.inputs.values)
 
 
+def test_it_works_in_half_precision(objective, model):
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = trained(objective.float(), model.float(), toy.batch(TARGETS))
+    loss.total.backward()
+    assert loss.total.dtype == torch.float32
+    assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 def test_nothing_is_left_behind_in_the_model(objective, model):
     before = {name: value.clone() for name, value in model.state_dict().items()}
     trained(objective, model, toy.batch(TARGETS))
