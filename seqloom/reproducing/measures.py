@@ -92,7 +92,10 @@ def by_search(model: Predictor, data: Data) -> Measures:
 
 
 def by_beam(model: Predictor, data: Data) -> Measures:
-    """Outputs that may be anything, and outputs of the words of their source alone, by beams of 1, 5 and 10."""
+    """Outputs that may be anything, and outputs of the words of their source alone, by beams of 1, 5 and 10.
+
+    By the recipe's way to rank, and for a beam of 5 by the sum of log-probabilities too.
+    """
     sources, references = model.task.references(test_examples(model, data))
     task: Any = model.task
     found: Measures = {}
@@ -101,6 +104,8 @@ def by_beam(model: Predictor, data: Data) -> Measures:
         for size in (5, 1, 10):
             predictions = model.predict(sources, beam_size=size)
             found[f"{name}_{size}"] = task.measure(predictions, references)["bleu"]
+        predictions = model.predict(sources, beam_size=5, rank_by="sum")
+        found[f"{name}_5_by_sum"] = task.measure(predictions, references)["bleu"]
     return found
 
 

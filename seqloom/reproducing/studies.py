@@ -96,7 +96,7 @@ def captions(kind: str, *settings: str) -> Variant:
     """The same of captions, where a search ranks as the objective does."""
     ranked = "search.rank_by=last" if kind == "margin" else "search.rank_by=sum"
     bag = f"task.bag={'true' if 'constrained=true' in settings else 'false'}"
-    longer = ("train.epochs=12", "train.warmup=20", "train.clip=5.0")
+    longer = ("train.epochs=8", "train.tokens=512", "train.learning_rate=1e-3", "train.warmup=20", "train.clip=5.0")
     return Variant((*objective(kind, *settings), ranked, bag, *longer), init=LIKELY)
 
 
