@@ -57,8 +57,7 @@ def section(record: Record, out: Path) -> list[str]:
         values = [str(measured.get(metric, "-")) for metric in metrics]
         row = next(row for row in record["rows"] if row["variant"] == variant)
         lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
-    lines += ["", *(f"- {line}" for line in paired(record))]
-    lines += ["", *(f"- {line}" for line in gate_lines(record))]
+    lines += ["", *(f"- {line}" for line in [*paired(record), *gate_lines(record)])]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
     if (out / "docs" / "images" / f"{record['name']}.png").exists():
         lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
