@@ -327,6 +327,7 @@ def build_objective(
         "constraints": task.constraints,
     }
     objective: Objective = build_fitting("objectives", recipe["objective"], "objective", "task.target", offered, trust)
+    call(objective.suit, "objective", {"task": task})
     return objective
 
 
@@ -338,9 +339,16 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     name = recipe["objective"]["type"]
     objective: Any = find("objectives", name, "objective.type", trust)
     refuse_misfits(task, objective.compares, f"objective.type = {show(name)}")
+    if objective.improves == "outputs" and task.source is None:
+        raise SeqloomError(
+            f"objective.type = {show(name)}: improves answers to sources, which a language model has not"
+        )
     if objective.improves == "outputs" and recipe["train"]["select_by"] in ("", "loss", "perplexity"):
         known = ", ".join(task.metrics) or "none yet: add task.metrics"
         raise SeqloomError(f"train.select_by: {show(name)} improves outputs, not the loss; set a metric ({known})")
+    for key, value in objective.searched.items():
+        if (found := recipe["search"].get(key)) != value:
+            raise SeqloomError(f"search.{key} = {show(found)}: models of {show(name)} are searched with {show(value)}")
     for name in task.metrics:
         compares = getattr(import_module(f"seqloom.metrics.{name}"), "COMPARES", "symbols")
         refuse_misfits(task, compares, f"task.metrics = {show(name)}")

@@ -153,16 +153,20 @@ class Head(Decoder):
 class Objective(nn.Module, ABC):
     """What training makes small. Validated, all that compare symbols are the cross-entropy of the targets.
 
-    A constructor may ask, by arguments without a default, for what the program knows: `vocabulary`, `hidden_size` of
-    the decoder, `decode` (symbols -> value) and `constraints` (source -> those of the task).
+    A constructor may ask, by arguments without a default, for what the program knows: `vocabulary` or `features`,
+    `hidden_size` of the decoder, `decode` (symbols -> value) and `constraints` (source -> those of the task).
     """
 
     compares: ClassVar[str] = "symbols"  # or "vectors": what its targets are made of
     improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, tells the best checkpoint
+    searched: ClassVar[dict[str, Any]] = {}  # settings that a search of its models must have
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         """The loss of a batch, as sums. Progress runs from 0 to 1 over the training."""
+
+    def suit(self, task: Task) -> None:
+        """Complain, by a ValueError, of a task that it cannot train."""
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """A batch as it is trained on: what is drawn without the model is drawn here, beside the training."""

@@ -145,6 +145,7 @@ class Task(ABC):
     joint: bool = False  # one codec for both sides
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one text
+    constrained: bool = False  # it has constraints of its own
     writes_unknown: bool = False  # outputs may hold the unknown symbol
     carry: bool = False  # a batch starts from the state that another left
     window: int = 0  # symbols of a running text that are read at once

@@ -169,6 +169,8 @@ def test_seeds_that_each_start_from_a_run_of_their_own_are_one_row(seeds: list[P
     assert [len(row.runs) for row in compare([*seeds, *further]).rows] == [3, 3, 3]
     # who starts from scratch is no further seed of those that do not
     assert [len(row.runs) for row in compare([seeds[0], further[1]]).rows] == [1, 1]
+    elsewhere = trained(tmp_path / "other", "seed=2", "init=gru-2")
+    assert [len(row.runs) for row in compare([further[0], elsewhere]).rows] == [1, 1]
 
 
 def test_rows_with_the_same_seeds_are_compared_seed_by_seed(seeds: list[Path]) -> None:

@@ -561,3 +561,24 @@ def test_the_rate_counts_symbols_whatever_the_loss_counts(tmp_path: Path) -> Non
     assert fitting.standing.window["count"] == sum(len(one) for one in rows)
     lines = [json.loads(line) for line in tiny_run(tmp_path).metrics.read_text().splitlines()]
     assert not any("symbols" in line for line in lines)
+
+
+def test_what_an_objective_learns_for_itself_does_not_slow_the_model(tmp_path: Path) -> None:
+    class Judging(Likelihood):
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.judge, self.scale = nn.Parameter(torch.tensor(3.0)), scale
+            self.temperature.requires_grad_(False)  # the model's learning depends on it
+
+        def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
+            loss = super().forward(model, batch, progress)
+            return replace(loss, total=loss.total + self.scale * self.judge**2)
+
+    weights_after, norms = [], []
+    for scale in (0.0, 1e6):
+        fitting = trainer(tmp_path / str(scale), steps=3, objective=Judging(scale), log_every=1, optimiser="sgd")
+        fitting.fit()
+        weights_after.append(torch.cat([value.flatten() for value in fitting.model.parameters()]))
+        norms.append([line["gradient_norm"] for line in metrics(tiny_run(tmp_path / str(scale))) if "nll" in line])
+    assert torch.equal(*weights_after)
+    assert norms[0] == norms[1]

@@ -158,13 +158,18 @@ def grouped(histories: Iterable[History]) -> list[list[History]]:
     for history in histories:
         for group in groups:
             changed = config.difference(group[0].recipe, history.recipe)
-            begins_alike = ("init" in group[0].recipe) == ("init" in history.recipe)
+            begins_alike = beginning_of(group[0].recipe) == beginning_of(history.recipe)
             if set(changed) <= set(FOUND) and begins_alike and history.seed not in [other.seed for other in group]:
                 group.append(history)
                 break
         else:
             groups.append([history])
     return [sorted(group, key=lambda history: history.seed) for group in groups]
+
+
+def beginning_of(recipe: dict[str, Any]) -> str | None:
+    """The run a recipe starts from, whatever its numbers, which tell seeds apart."""
+    return re.sub(r"\d+", "", recipe["init"]) if recipe.get("init") else None
 
 
 def differences(groups: Sequence[list[History]]) -> list[dict[str, str]]:

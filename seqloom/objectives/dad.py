@@ -15,7 +15,7 @@ class DataAsDemonstrator(ScheduledSampling):
         self,
         *,
         decay: Decay = "linear",
-        rate: float = 0.01,
+        rate: float | None = None,
         first: float = 1.0,
         least: float = 0.0,
         form: Form = "auto",

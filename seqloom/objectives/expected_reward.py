@@ -48,8 +48,10 @@ class ExpectedReward(Objective):
         longest: float = 1.5,
     ):
         super().__init__()
-        if samples < 1 or (baseline == "others" and samples < 2):
-            raise ValueError(f"samples = {samples} must be 1 or more, and 2 or more for the baseline of the others")
+        if samples < 1:
+            raise ValueError(f"samples = {samples} must be 1 or more")
+        if baseline == "others" and samples < 2:
+            raise ValueError(f'baseline = "others" needs samples = 2 or more, not {samples}')
         if likelihood < 0 or longest <= 0:
             raise ValueError(f"likelihood = {likelihood} must be 0 or more, and longest = {longest} above 0")
         self.samples, self.baseline, self.likelihood, self.longest = samples, baseline, likelihood, longest

@@ -8,7 +8,7 @@ the best of all others. Where it is not, the loss grows by
 
 and the beam starts anew from the target's prefix alone. Delta is 1, or 1 - BLEU of the two prefixes. Where the target
 is the K-th itself there is a loss of Delta and no gradient; where there are no K prefixes, no loss. A prefix that ended
-leaves the beam, as it does in the search.
+leaves the beam, whose place is filled again; in the search it would go on to compete with others that end.
 
 The beam grows with training: each K from `first_beam_size` to `beam_size` has an equal share of it,
 
@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqloom.arrays import topk
-from seqloom.contracts import Constraint, Decoder, Objective
+from seqloom.contracts import Constraint, Decoder, Objective, Task
 from seqloom.errors import SeqloomError
 from seqloom.layers.dropout import without_dropout
 from seqloom.layers.linear import Projection
@@ -58,6 +58,7 @@ class BeamSearchOptimisation(Objective):
     """
 
     improves: ClassVar[str] = "outputs"
+    searched: ClassVar[dict[str, Any]] = {"rank_by": "last"}
 
     def __init__(
         self,
@@ -69,11 +70,15 @@ class BeamSearchOptimisation(Objective):
         constrained: bool = False,
     ):
         super().__init__()
-        if not 1 <= first_beam_size <= beam_size:
-            raise ValueError(f"first_beam_size = {first_beam_size} must be from 1 to beam_size = {beam_size}")
+        if not 2 <= first_beam_size <= beam_size:  # of a beam of 1 the target would be the K-th itself
+            raise ValueError(f"first_beam_size = {first_beam_size} must be from 2 to beam_size = {beam_size}")
         self.constraints, self.constrained = constraints, constrained
         self.beam_size, self.first_beam_size, self.cost = beam_size, first_beam_size, cost
         self.cross_entropy = CrossEntropy()
+
+    def suit(self, task: Task) -> None:
+        if self.constrained and not task.constrained:
+            raise ValueError("constrained = true, but the task constrains nothing: set task.bag, or leave it out")
 
     def width(self, progress: float) -> int:
         """K."""
@@ -167,6 +172,7 @@ class BeamSearchOptimisation(Objective):
             read = decoder(memory.select(entries[others]), Padded(inputs, ends + 1))
             hidden = hidden.index_copy(0, others, read.hidden[rows, ends])
         margins = 1 - scores_of(right, output.project, gold) + scores_of(hidden, output.project, wrong)
+        margins = margins.clamp(min=0)  # rounded otherwise than in the search, one may be kept after all
         if self.cost == "bleu":
             said = [[*row[:place], symbol] for row, place, symbol in lists(prefixes, places, wrong)]
             meant = [row[: place + 1] for row, place in lists(batch.targets.values[entries], places)]

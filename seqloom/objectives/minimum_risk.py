@@ -16,7 +16,7 @@ from torch.nn import functional
 from seqloom.contracts import Objective
 from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
-from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
 from seqloom.objectives.paths import bodies, drawn, followed, log_probs, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Padded
@@ -34,7 +34,7 @@ class MinimumRisk(Objective):
         reward: str = "edit_rate",
         reward_of: Of = "symbols",
         samples: int = 10,
-        sharpness: float = 0.05,
+        sharpness: float = 0.005,
         with_target: bool = True,
         longest: float = 1.5,
     ):
@@ -56,14 +56,20 @@ class MinimumRisk(Objective):
             paths = drawn(decoder, memory, self.samples, room(batch.targets, self.longest)).tokens
             if self.with_target:
                 paths = beside(paths, batch.targets)
-            scored = log_probs(followed(decoder, memory, paths), paths).sum(dim=1)  # (rows,)
+            output = followed(decoder, memory, paths)
+        scored = log_probs(output, paths).sum(dim=1)  # (rows,)
         targets = bodies(batch.targets, decoder.eos)
         each = len(scored) // len(targets)
         references = [target for target in targets for _ in range(each)]
         rewards = self.reward.tensor(bodies(paths, decoder.eos), references, scored).view(-1, each)
         shares = (self.sharpness * scored).view(-1, each).masked_fill(repeated(paths, each), float("-inf"))
-        expected = (torch.softmax(shares, dim=1) * rewards).sum()
-        return Loss(-expected, torch.tensor(len(targets), device=scored.device), {"reward": expected.detach()})
+        shares = torch.softmax(shares, dim=1)
+        expected = (shares * rewards).sum(dim=1, keepdim=True)
+        # The gradient is sharpness sum_y Q(y) (r(y) - E r) of -log p(y): scores need not exist all at once.
+        weights = (self.sharpness * shares * (rewards - expected)).view(-1, 1).expand(paths.mask.shape)
+        surrogate, _, _ = cross_entropy(output, paths, weights=weights)
+        total, risk = surrogate - surrogate.detach() - expected.sum(), expected.sum()
+        return Loss(total, torch.tensor(len(targets), device=scored.device), {"reward": risk})
 
 
 def beside(paths: Padded, targets: Padded) -> Padded:

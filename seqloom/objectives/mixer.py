@@ -9,6 +9,7 @@ from a run that cross-entropy has trained (`init`), or let it train for the shar
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -26,7 +27,7 @@ from seqloom.types import Batch, Loss, Memory, Padded
 
 
 class Mixer(Objective):
-    """Without drop-out as soon as symbols are drawn. Count: sources. Logs: reward, over all of them; given, s."""
+    """Without drop-out where symbols are drawn. Count: symbols, given or drawn. Logs: reward, the mean; given, s."""
 
     improves: ClassVar[str] = "outputs"
 
@@ -52,7 +53,8 @@ class Mixer(Objective):
             return self.cross_entropy(model, batch, progress)
         decoder, targets = model.decoder, batch.targets
         given = self.annealing.given(progress, targets.values.shape[1])
-        with without_dropout(model):
+        drawing = bool((targets.lengths > given).any())
+        with without_dropout(model) if drawing else nullcontext():
             memory = model.encode(batch.source, len(targets.lengths))
             paths = self.paths(decoder, memory, targets, given)
             output = followed(decoder, memory, paths.tokens)
@@ -64,8 +66,8 @@ class Mixer(Objective):
         weight = torch.where(paths.free, surprise.detach(), taught.to(rewards.dtype))
         learned, _, _ = cross_entropy(output, paths.tokens, weights=weight)
         total = learned + (surprise.square() * paths.free).sum()
-        sources = torch.tensor(len(rewards), device=total.device)
-        return Loss(total, sources, {"reward": rewards.sum(), "given": sources * float(given)})
+        count = (taught | paths.free).sum()
+        return Loss(total, count, {"reward": count * rewards.mean(), "given": count * given})
 
     @staticmethod
     def paths(decoder: Decoder, memory: Memory, targets: Padded, given: int) -> Paths:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch.nn import functional
 
 from seqloom.contracts import Decoder
 from seqloom.layers.packing import Packing
+from seqloom.objectives.cross_entropy import ROWS
 from seqloom.search.sample import Sampling
 from seqloom.types import Memory, Output, Padded
 
@@ -26,6 +28,14 @@ class Paths:
         return bodies(self.tokens, eos)
 
 
+class Drawing(Sampling):
+    """Scores that are not numbers draw anything: the loss of it is none either, and training says so."""
+
+    def draw(self, scores: Tensor, generator: Any) -> Tensor:
+        chosen: Tensor = super().draw(scores.nan_to_num(0.0, neginf=float("-inf")), generator)
+        return chosen
+
+
 @torch.no_grad()
 def drawn(
     decoder: Decoder, memory: Memory, count: int, longest: int, *, prefix: Padded | None = None, likeliest: bool = False
@@ -34,7 +44,7 @@ def drawn(
 
     A prefix has as many symbols in every row.
     """
-    sampling = Sampling(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
+    sampling = Drawing(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
     draw = sampling.advance(decoder, memory, sampling.start(decoder, memory, prefix))
     tokens, free = torch.stack(draw.drawn, dim=1), torch.stack(draw.live, dim=1)  # (rows, U)
     lengths = free.sum(dim=1)
@@ -56,14 +66,17 @@ def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
     return decoder(memory, Padded(torch.cat([begin, paths.values[:, :-1]], dim=1), paths.lengths))
 
 
+@torch.no_grad()
 def log_probs(output: Output, tokens: Padded) -> Tensor:
-    """Of each symbol, 0 at padding.  (rows, U)"""
+    """Of each symbol, 0 at padding, without a gradient.  (rows, U)"""
     packing = Packing(tokens.mask)
-    scores = output.project(packing.pack(output.hidden))  # (N, V)
-    if scores.dtype in (torch.bfloat16, torch.float16):
-        scores = scores.float()  # a sum of many needs the digits
-    losses = functional.cross_entropy(scores, packing.pack(tokens.values), reduction="none")
-    return packing.unpack(-losses[:, None])[:, :, 0]
+    hidden, symbols = packing.pack(output.hidden), packing.pack(tokens.values)  # (N, D), (N,)
+    losses = []
+    for some, wanted in zip(hidden.split(ROWS), symbols.split(ROWS)):
+        scores = output.project(some)  # (ROWS, V)
+        precise = torch.promote_types(scores.dtype, torch.float32)  # a sum of many needs the digits
+        losses.append(functional.cross_entropy(scores.to(precise), wanted, reduction="none"))
+    return packing.unpack(-torch.cat(losses)[:, None])[:, :, 0]
 
 
 def bodies(tokens: Padded, eos: int | None) -> list[list[int]]:

@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from seqloom.arrays import as_numpy
-from seqloom.contracts import Objective
+from seqloom.contracts import Objective, Task
 from seqloom.data.symbols import PAD, SYMBOLS
-from seqloom.errors import SeqloomError
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import Edit, Hamming
@@ -66,15 +65,15 @@ class RewardAugmented(Objective):
         self.samples, self.reward_temperature = samples, reward_temperature
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
+    def suit(self, task: Task) -> None:
+        if task.running:
+            raise ValueError("a running text has no targets to draw near to, expected pairs or lines: set task.type")
+
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """The batch with outputs drawn for its targets, those of one source together.  (B, U) -> (B * samples, U')
 
         With more than one, their weights are extra["weights"] (B * samples,).
         """
-        if batch.carry or batch.state is not None:
-            raise SeqloomError(
-                "raml: a running text has no targets to draw near to, expected pairs or lines; set task.type"
-            )
         if self.near is None:
             return batch
         inputs, targets, sizes = map(as_numpy, (batch.inputs.values, batch.targets.values, batch.targets.lengths))

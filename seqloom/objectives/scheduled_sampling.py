@@ -30,14 +30,20 @@ Choice = Literal["sample", "argmax"]
 Form = Literal["auto", "steps", "two_passes"]
 
 
+RATES: dict[Decay, float] = {"linear": 0.01, "exponential": 0.97, "inverse_sigmoid": 12.0}
+
+
 class ScheduledSampling(Objective):
-    """`least` bounds every decay from below. form = "auto": two passes for decoders whose state grows."""
+    """`least` bounds every decay from below, and each has a rate of its own if none is given.
+
+    form = "auto": two passes for decoders whose state grows.
+    """
 
     def __init__(
         self,
         *,
         decay: Decay = "inverse_sigmoid",
-        rate: float = 12.0,
+        rate: float | None = None,
         first: float = 1.0,
         least: float = 0.0,
         choose: Choice = "sample",
@@ -47,12 +53,11 @@ class ScheduledSampling(Objective):
         super().__init__()
         if not 0 <= least <= first <= 1:
             raise ValueError(f"least = {least} and first = {first} must be in this order within [0, 1]")
-        if decay == "exponential" and not 0 <= rate <= 1:
-            raise ValueError(f"rate = {rate} must be in [0, 1] for an exponential decay")
+        rate = RATES[decay] if rate is None else rate
         if decay == "inverse_sigmoid" and rate < 1:
             raise ValueError(f"rate = {rate} must be 1 or more for an inverse sigmoid")
-        if decay == "linear" and rate < 0:
-            raise ValueError(f"rate = {rate} must be 0 or more for a linear decay")
+        if decay != "inverse_sigmoid" and not 0 <= rate <= 1:
+            raise ValueError(f"rate = {rate} must be in [0, 1] for a decay that is {decay}")
         self.decay, self.rate, self.first, self.least = decay, rate, first, least
         self.choose, self.form = choose, form
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
@@ -99,4 +104,5 @@ class ScheduledSampling(Objective):
         if self.choose == "argmax":
             return scores.argmax(dim=-1)
         flat = torch.softmax(scores, dim=-1).flatten(0, -2)
+        flat = flat.nan_to_num(1.0)  # of scores that are not numbers anything: the loss will tell
         return flat.multinomial(1).view(scores.shape[:-1])

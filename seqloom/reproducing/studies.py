@@ -292,7 +292,7 @@ STUDIES: dict[str, Study] = {
             "expected reward, greedy baseline": further("expected_reward", "baseline=greedy"),
             "expected reward, learned baseline": further("expected_reward", "baseline=learned"),
             "expected reward and likelihood": further("expected_reward", "likelihood=0.017"),
-            "minimum risk": further("minimum_risk"),
+            "minimum risk": further("minimum_risk", "sharpness=0.05"),
             "MIXER": further("mixer", "longest=20"),
         },
         seeds=(1, 2, 3),

@@ -45,7 +45,7 @@ class Pairs(Task):
         self.target = target
         self.source = target if joint else source
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
-        self.bag = self.writes_unknown = bag
+        self.bag = self.constrained = self.writes_unknown = bag
 
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()

@@ -6,6 +6,7 @@ settings are not state: the recipe and the schedule say them anew at each step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ class NamedOptimiser:
         vectors = [name for name, value in trained.items() if value.dim() <= 1]
         self.names = [*matrices, *vectors]
         self.parameters = [trained[name] for name in self.names]
+        self.of_model = [trained[name] for name in self.names if not name.startswith("objective.")]
+        self.of_objective = [trained[name] for name in self.names if name.startswith("objective.")]
         groups = [
             {"params": [trained[name] for name in names], "weight_decay": decay}
             for names, decay in ((matrices, settings.weight_decay), (vectors, 0.0))
@@ -50,13 +53,21 @@ class NamedOptimiser:
         torch.autograd.graph.increment_version(self.parameters)  # fused kernels forget to, and copies are kept by it
 
     def scale_and_clip(self, scale: float, clip: float) -> float:
-        """Multiply all gradients, bound their global norm, and return the norm there was before the bound."""
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        torch._foreach_mul_(gradients, scale)
-        norm = torch.nn.utils.get_total_norm(gradients)
-        if clip and norm.isfinite():  # clipping by a norm that is none would break the gradients that are whole
-            torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, norm)
-        return norm.item()
+        """Multiply all gradients, bound their global norm, and return the norm there was before the bound.
+
+        What an objective learns for itself, such as a baseline, is bound by itself: it must not slow the model.
+        """
+        norms = []
+        for parameters in (self.of_model, self.of_objective):
+            gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+            if not gradients:
+                continue
+            torch._foreach_mul_(gradients, scale)
+            norm = torch.nn.utils.get_total_norm(gradients)
+            if clip and norm.isfinite():  # clipping by a norm that is none would break the gradients that are whole
+                torch.nn.utils.clip_grads_with_norm_(parameters, clip, norm)
+            norms.append(norm.item())
+        return norms[0] if all(map(math.isfinite, norms)) else math.nan
 
     def forget_gradients(self) -> None:
         self.torch.zero_grad(set_to_none=True)

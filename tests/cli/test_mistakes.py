@@ -34,6 +34,11 @@ class TestObjectives:
             (["objective=scheduled-sampling", "objective.decay=cosine"], ["objective.decay", '"linear"']),
             (["objective=scheduled_samplin"], ["objective", 'did you mean "scheduled_sampling"']),
             (["task.bag=true"], ["bag = true", "joint = true"]),
+            (["objective=margin", "train.select_by=exact"], ["search.rank_by", '"sum"', '"last"']),
+            (
+                ["objective=margin", "train.select_by=exact", "search.rank_by=last", "objective.constrained=true"],
+                ["objective", "constrains nothing", "task.bag"],
+            ),
         ],
     )
     def test_settings_that_do_not_fit_are_told_before_anything_is_written(
@@ -45,7 +50,7 @@ class TestObjectives:
     def test_a_language_model_has_no_outputs_to_improve(self, command: Command) -> None:
         data = written("lines.txt", "".join(f"{target}\n" for _, target in pairs()))
         message = training_complaint(command, LANGUAGE_MODEL, "--data", data, "--set", "objective=expected_reward")
-        says(message, "train.select_by", "none yet: add task.metrics")
+        says(message, "expected_reward", "which a language model has not")
 
 
 class TestData:

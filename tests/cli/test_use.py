@@ -67,12 +67,25 @@ class TestTraining:
     ) -> None:
         fine(command("train", toml(recipe), "--data", tsv(), "--out", "likely", *sets("train.steps=3")))
         chosen = sets("init=likely", f"objective={objective}", "train.select_by=exact", "train.steps=3")
+        chosen += sets("search.rank_by=last") if objective == "margin" else []
         fine(command("train", "--data", tsv(), "--out", "further", *chosen, *sets("train.log_every=1")))
         lines = [json.loads(line) for line in Path("further/metrics.jsonl").read_text().splitlines()]
         if objective in ("expected_reward", "minimum_risk", "mixer"):
             assert all("reward" in line for line in lines if line["kind"] == "train")
         assert "perplexity" in lines[-1]
         assert len(fine(command("predict", "further", stdin=b"123\n")).out.splitlines()) == 1
+
+    @pytest.mark.parametrize("objective", ["scheduled_sampling", "expected_reward", "minimum_risk", "mixer", "margin"])
+    def test_scores_that_are_no_numbers_end_in_a_line_that_says_so(
+        self, command: Command, recipe: dict[str, Any], objective: str
+    ) -> None:
+        wild = sets("train.learning_rate=1e38", "train.warmup=0", "train.clip=0", f"objective={objective}")
+        wild += sets("train.select_by=exact", "search.rank_by=last") if objective == "margin" else []
+        wild += sets("train.select_by=exact") if objective in ("expected_reward", "minimum_risk", "mixer") else []
+        outcome = command("train", toml(recipe), "--data", tsv(), "--out", "out", *wild)
+        assert outcome.code == 2
+        assert "Traceback" not in outcome.err
+        assert "was skipped" in outcome.err
 
     def test_a_tenth_is_held_out_unless_validation_data_is_given(
         self, command: Command, recipe: dict[str, Any]

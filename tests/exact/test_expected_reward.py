@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 
+from seqloom.layers.dropout import Dropout
 from seqloom.objectives import expected_reward, minimum_risk, mixer
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.expected_reward import ExpectedReward
@@ -166,16 +167,32 @@ def test_following_paths_scores_each_symbol_after_those_before_it(kind):
 # -- MIXER
 
 
+def dropping(module):
+    return any(isinstance(each, Dropout) and each.active for each in module.modules())
+
+
 def given_at(given: int) -> dict:
     """Settings and a progress at which so many symbols are given, of outputs of LONGEST."""
     return {"delta": LONGEST - given, "longest": LONGEST} if given < LONGEST else {"wait": 0.9, "longest": LONGEST}
 
 
 @kinds
-def test_with_all_symbols_given_mixer_is_cross_entropy(kind):
+def test_with_all_symbols_given_mixer_is_cross_entropy_with_its_drop_out(kind):
     model, batch = toy.model(kind), toy.batch()
     objective = Mixer(**SETTINGS, **given_at(LONGEST)).double()
     ours, theirs = objective(model, batch, 0.0), CrossEntropy()(model, batch, 0.0)
+    assert ours.count == theirs.count
+    model.decoder.register_forward_pre_hook(lambda decoder, _: seen.append(dropping(decoder)))
+    for progress in (0.0, 1.0):  # nothing is drawn yet, then everything is
+        seen = []
+        for module in model.modules():
+            if isinstance(module, Dropout):
+                module.p = 0.5
+        objective(model, batch, progress)
+        assert any(seen) == (progress == 0.0)
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.p = 0.0
     torch.testing.assert_close(ours.total, theirs.total, rtol=1e-12, atol=0)
     close(gradients(ours.total, model), gradients(theirs.total, model))
 
@@ -206,8 +223,7 @@ def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
     objective = Mixer(delta=2, longest=4, **SETTINGS).double()
     loss = objective(model, batch, 0.0)
     assert asked == [(1, [[4, 5]])]
-    assert loss.count == 2
-    assert loss.logs["given"] == 4
+    assert loss.logs["given"] == 2 * loss.count
     found = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 2)
     assert found.tokens.values[1, :2].tolist() == [5, EOS]
     assert not found.free[1].any()
@@ -223,13 +239,13 @@ def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
     chosen = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 0)
     output = followed(model.decoder, model.encode(batch.source), chosen.tokens)
     squares, estimate = 0.0, 0.0
-    scores = log_probs(output, chosen.tokens)
+    scores = torch.log_softmax(output.scores, dim=-1)
     for row, body in enumerate(chosen.bodies(EOS)):
         value = reward([*body, EOS], (TARGET, (5,))[row])
         for place in chosen.free[row].nonzero()[:, 0]:
             surprise = value - objective.judge(output.hidden[row, place].detach())[0]
             squares = squares + surprise**2
-            estimate = estimate - surprise.item() * scores[row, place]
+            estimate = estimate - surprise.item() * scores[row, place, chosen.tokens.values[row, place]]
     wanted = torch.autograd.grad(squares, objective.judge.weight)[0]
     torch.testing.assert_close(torch.autograd.grad(loss.total, objective.judge.weight, retain_graph=True)[0], wanted)
     close(gradients(loss.total, model), gradients(estimate, model))

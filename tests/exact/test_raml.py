@@ -10,16 +10,17 @@ import pytest
 import torch
 from rapidfuzz.distance import Levenshtein
 
+from seqloom.data.text import Text as TextCodec
 from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
 from seqloom.decoders.transformer import Transformer as TransformerDecoder
 from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.errors import SeqloomError
 from seqloom.metrics import bleu
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import FIRST, Edit, Hamming
 from seqloom.objectives.raml import RewardAugmented
-from seqloom.tasks.pairs import teacher_forced
+from seqloom.tasks.pairs import Pairs, teacher_forced
+from seqloom.tasks.text import Text
 from seqloom.types import Batch, Padded
 from tests.building import BOS, EOS, VOCABULARY, build, source
 
@@ -394,12 +395,12 @@ def test_what_is_drawn_follows_the_generator():
     assert not torch.equal(first, other)
 
 
-def test_running_text_is_refused_in_one_line():
-    batch = batch_of(*TARGETS)
-    for carried in (replace(batch, carry=True), replace(batch, state={})):
-        with pytest.raises(SeqloomError, match=r"^raml: a running text .* expected") as caught:
-            objective().prepare(carried, np.random.default_rng(0))
-        assert "\n" not in str(caught.value)
+def test_a_running_text_is_refused():
+    codec = TextCodec(units="char")
+    for carry in (True, False):
+        with pytest.raises(ValueError, match="a running text has no targets"):
+            objective().suit(Text(target=codec, carry=carry))
+    objective().suit(Pairs(target=codec))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ train, test = pairs[:1500], pairs[1500:]
 def recipe(objective: dict[str, Any], steps: int, **top: Any) -> dict[str, Any]:
     chosen = lstm(steps, tokens=512)
     chosen["train"] |= {"select_by": "exact", "learning_rate": 3e-3 if top else 1e-2, "warmup": 5}
+    chosen["search"] |= {"rank_by": "last"} if objective["type"] == "margin" else {}
     return {**chosen, **top, "objective": objective}
 
 
