@@ -22,6 +22,7 @@ import numpy as np
 
 from seqloom.data.corpus import Corpus
 from seqloom.data.readers import Tally, from_pairs, read
+from seqloom.data.remembered import Remembered
 from seqloom.data.symbols import EOS
 from seqloom.errors import SeqloomError
 from seqloom.plain_contracts import Codec
@@ -114,6 +115,9 @@ def prepare(
     options = {"skip_bad": skip_bad, "max_characters": max_characters, "running": running}
     columns = 1 if source is None else 2
     with repeatable(train, cache) as train_data, repeatable(valid, cache) as valid_data:
+        known = _remembered(cache, train, valid, source, target, fit, seed=seed, max_valid=max_valid, **options)
+        if known is not None and (recalled := _recalled(known, cache, source, target, fit)):
+            return recalled
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
         found = _scan(examples(train_data, columns, tally=tally, **options), seed)
         if valid_data is None:
@@ -154,7 +158,44 @@ def prepare(
         longest_target=int(lengths[:, 1].max()),
         running=running,
     )
+    if known is not None:
+        known.keep(key, valid_examples, report, _learners(source, target) if fit else {})
     return Dataset(train_corpus, valid_corpus, valid_examples, report)
+
+
+# Remembering
+
+
+def _remembered(
+    cache: Path, train: Data, valid: Data | None, source: Codec | None, target: Codec, fit: bool, **settings: Any
+) -> Remembered | None:
+    """Where it is kept what these data were found to be; None for what is read anew each time."""
+    paths = [paths_of(train), paths_of(valid)]
+    if not paths[0] or (valid is not None and not paths[1]) or any(map(is_pipe, paths[0] + paths[1])):
+        return None
+    codecs = list(_learners(source, target).values())
+    learned = None if fit else [codec_key(codec) for codec in codecs]
+    told = {"files": list(map(len, paths)), "sides": [source is None, source is target], "learned": learned}
+    return Remembered.of(cache, paths[0] + paths[1], codecs, **told, **settings)
+
+
+def _recalled(known: Remembered, cache: Path, source: Codec | None, target: Codec, fit: bool) -> Dataset | None:
+    """The dataset as it was, its codecs as they were fitted then; None where something of it is gone."""
+    if (found := known.recall()) is None:
+        return None
+    key, valid_examples, report = found
+    try:
+        train, valid = (Corpus.open(cache / key / part) for part in ("train", "valid"))
+        if fit:
+            for name, codec in _learners(source, target).items():
+                codec.load(known.folder, name)
+        return Dataset(train, valid, valid_examples, Report(**report))
+    except (SeqloomError, TypeError):
+        return None
+
+
+def _learners(source: Codec | None, target: Codec) -> dict[str, Codec]:
+    return {"target": target} if source is None or source is target else {"source": source, "target": target}
 
 
 # Reading

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from seqloom.contracts import Codec
+from seqloom.data import dataset
 from seqloom.data.corpus import Corpus
 from seqloom.data.dataset import prepare
 from seqloom.data.readers import from_pairs
@@ -252,8 +255,106 @@ def test_processes_that_write_at_once_do_not_harm_each_other(tmp_path):
     )
     runs = [subprocess.Popen([sys.executable, "-c", program, str(path), str(tmp_path / "cache")]) for _ in range(2)]
     assert [run.wait() for run in runs] == [0, 0]
-    entries = list((tmp_path / "cache").iterdir())
+    entries = [entry for entry in (tmp_path / "cache").iterdir() if entry.name != "remembered"]
     assert len(entries) == 8
     for entry in entries:
         assert sorted(folder.name for folder in entry.iterdir()) == ["train", "valid"]
         assert len(Corpus.open(entry / "train")) == 2700
+
+
+# -- what is remembered of files
+
+
+def aged(path):
+    """As if it had been at rest for a while."""
+    os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10_000_000_000))
+    return path
+
+
+def unread(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(dataset, "read", refuse)
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("joint", [True, False])
+def test_files_that_have_not_changed_are_not_read_again(tmp_path, monkeypatch, given, joint):
+    train = aged(written(tmp_path / "train.tsv", [*pairs(300), ("source 1", "target 1")]))
+    with (tmp_path / "train.tsv").open("a") as file:
+        file.write("bad line\n")
+    aged(train)
+    valid = [aged(written(tmp_path / "valid.tsv", [("source 1", "x")]))] if given else None
+
+    def sides():
+        one = Text(units="bpe", size=60)
+        return {"source": one, "target": one, "joint": True} if joint else {"source": Text(units="char"), "target": one}
+
+    first_sides, again_sides = sides(), sides()
+    first = prepared([train], tmp_path, valid, skip_bad=True, **first_sides)
+    unread(monkeypatch)
+    again = prepared([train], tmp_path, valid, skip_bad=True, **again_sides)
+    assert again.report == first.report
+    assert again.report.lines() == first.report.lines()
+    assert again.valid_examples == first.valid_examples
+    assert again.train.folder == first.train.folder
+    assert again_sides["target"].fingerprint() == first_sides["target"].fingerprint()
+    assert again_sides["source"].fingerprint() == first_sides["source"].fingerprint()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: {"seed": 2},
+        lambda path: {"max_valid": 3},
+        lambda path: {"max_characters": 50},
+        lambda path: {"target": Text(units="word")},
+        lambda path: {"target": Text(units="char", lowercase=True)},
+        lambda path: aged(written(path, [*pairs(200), ("more", "than before")])) and {},
+        lambda path: os.utime(path, (1, 1)) or {},
+    ],
+)
+def test_another_file_or_setting_is_read(tmp_path, monkeypatch, change):
+    path = aged(written(tmp_path / "train.tsv", pairs(200)))
+    prepared([path], tmp_path)
+    options = change(path)
+    unread(monkeypatch)
+    with pytest.raises(AssertionError, match="read again"):
+        prepared([path], tmp_path, **options)
+
+
+def test_a_file_written_a_moment_ago_and_a_codec_of_ones_own_are_not_remembered(tmp_path, monkeypatch):
+    fresh = written(tmp_path / "fresh.tsv", pairs(100))
+    old = aged(written(tmp_path / "old.tsv", pairs(100)))
+    prepared([fresh], tmp_path)
+    prepared([old], tmp_path, target=Counting(units="char"))
+    assert not (tmp_path / "cache" / "remembered").exists()
+
+
+def test_what_is_remembered_and_damaged_or_gone_is_found_anew(tmp_path):
+    path = aged(written(tmp_path / "train.tsv", pairs(200)))
+    first = prepared([path], tmp_path)
+    (memory,) = (tmp_path / "cache" / "remembered").iterdir()
+    for damage in (
+        lambda: (memory / "known.json").write_text("{"),
+        lambda: (memory / "known.json").write_text('{"key": "x"}'),
+        lambda: next(memory.glob("target*")).unlink(),
+        lambda: shutil.rmtree(first.train.folder),
+    ):
+        damage()
+        again = prepared([path], tmp_path)
+        assert again.report == first.report
+        assert np.array_equal(again.train.lengths, first.train.lengths)
+
+
+def test_fitted_codecs_of_another_run_have_a_memory_of_their_own(tmp_path, monkeypatch):
+    path = aged(written(tmp_path / "train.tsv", pairs(200)))
+    known = Text(units="char").fit(["source target 0123456789"])
+    other = Text(units="char").fit(["abcdefghijklmnopqrstuvwxyz 0123456789"])
+    given = {"source": known, "target": known, "fit": False}
+    first = prepared([path], tmp_path, **given)
+    second = prepared([path], tmp_path, **{**given, "target": other})
+    assert first.train.folder != second.train.folder
+    unread(monkeypatch)
+    assert prepared([path], tmp_path, **given).train.folder == first.train.folder
