@@ -13,10 +13,12 @@ class Ahead:
 
     def __init__(self, make: Callable[..., Batch]):
         self.make = make
-        self.worker = ThreadPoolExecutor(1, thread_name_prefix="batches")
+        self.worker: ThreadPoolExecutor | None = None
         self.begun: dict[tuple[Hashable, ...], Future[Batch]] = {}
 
     def begin(self, *place: Hashable) -> None:
+        if self.worker is None:
+            self.worker = ThreadPoolExecutor(1, thread_name_prefix="batches")
         if place not in self.begun:
             self.begun = {place: self.worker.submit(self.make, *place)}
 
@@ -25,4 +27,7 @@ class Ahead:
         return self.make(*place) if future is None else future.result()
 
     def close(self) -> None:
-        self.worker.shutdown(wait=True, cancel_futures=True)
+        """Whoever asks again opens it again."""
+        if self.worker is not None:
+            self.worker.shutdown(wait=True, cancel_futures=True)
+        self.worker, self.begun = None, {}

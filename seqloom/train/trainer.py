@@ -102,6 +102,7 @@ class Trainer:
         self.model = model.to(self.device)
         self.training = Training(model, objective).to(self.device)
         self.draws = type(objective).prepare is not Objective.prepare  # only then is there much to do ahead
+        self.ahead = Ahead(self.batch)
         self.optimiser = NamedOptimiser(self.training, settings)
         self.average = MovingAverage(model, settings.ema) if settings.ema else None
         self.track: Track | None = None
@@ -117,7 +118,7 @@ class Trainer:
         self.parallel = processes.wrap(self.training)
         self.plan = self.plan_of_epoch()
         self.began = time.monotonic() - self.standing.seconds
-        self.interrupted, self.ahead = False, Ahead(self.batch)
+        self.interrupted = False
         with processes.Interruption() as self.interruption, self.display, closing(self.ahead):
             parameters = sum(value.numel() for value in self.model.parameters())
             self.display.begin(self.total_steps(), parameters, self.run.path.name)
