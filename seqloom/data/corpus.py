@@ -90,7 +90,7 @@ class Corpus:
         try:
             _write(partial, examples, source, target, end)
             corpus = cls.open(partial)
-            _publish(partial, folder)
+            publish(partial, folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)  # gone already, unless something failed
         corpus.folder = folder
@@ -167,7 +167,7 @@ def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
         yield chunk
 
 
-def _publish(partial: Path, folder: Path) -> None:
+def publish(partial: Path, folder: Path) -> None:
     """Give a whole folder its name. An older one is moved out of the way first: maps of it stay valid."""
     partial.chmod(0o755)  # mkdtemp makes folders that only their owner reads
     for _ in range(100):  # another process may publish the same folder in between

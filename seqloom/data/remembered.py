@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqloom.data.corpus import publish
 from seqloom.data.readers import Tally
 from seqloom.errors import SeqloomError
 from seqloom.plain_contracts import Codec
@@ -80,8 +81,7 @@ class Remembered:
             known = {"key": key, "valid": valid, "report": vars(report)}
             text = json.dumps(known, ensure_ascii=False, default=vars)  # a tally is its entries
             (partial / "known.json").write_text(text, encoding="utf-8")
-            shutil.rmtree(self.folder, ignore_errors=True)
-            os.rename(partial, self.folder)
+            publish(partial, self.folder)
         except (OSError, SeqloomError):
             pass
         finally:

@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder, Objective
+from seqloom.contracts import Objective
 from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import Paths, bodies, drawn, followed, room
+from seqloom.objectives.paths import drawn, followed, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss
 
@@ -69,13 +69,13 @@ class ExpectedReward(Objective):
             output = followed(decoder, memory, paths.tokens)
             likely = decoder(memory, batch.inputs) if self.likelihood else None
             usual = drawn(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
-        targets = bodies(batch.targets, decoder.eos)
-        rewards = self.rewards(decoder, paths, targets, output.hidden)  # (rows,)
-        sources = len(targets)
+        rewards = self.reward.of_paths(paths.tokens, batch.targets, decoder.eos, output.hidden)  # (rows,)
+        sources = len(rewards) // count
         if self.judge is not None:
             expected = self.judge(output.hidden.detach())[:, :, 0]  # (rows, U)
         elif usual is not None:
-            expected = self.rewards(decoder, usual, targets, rewards).repeat_interleave(count)[:, None]
+            of_usual = self.reward.of_paths(usual.tokens, batch.targets, decoder.eos, rewards)  # (B,)
+            expected = of_usual.repeat_interleave(count)[:, None]
         else:
             expected = baseline_of(rewards.view(sources, count), self.baseline).view(-1, 1)
         surprise = rewards[:, None] - expected  # (rows, 1) or (rows, U)
@@ -86,13 +86,6 @@ class ExpectedReward(Objective):
             total = total + self.likelihood * cross_entropy(likely, batch.targets)[0]
         logs = {"reward": rewards.sum() / count}
         return Loss(total, torch.tensor(sources, device=total.device), logs)
-
-    def rewards(self, decoder: Decoder, paths: Paths, targets: list[list[int]], like: Tensor) -> Tensor:
-        """Of each path.  (rows,)"""
-        found = paths.bodies(decoder.eos)
-        each = len(found) // len(targets)
-        references = [target for target in targets for _ in range(each)]
-        return self.reward.tensor(found, references, like)
 
 
 def baseline_of(rewards: Tensor, kind: str) -> Tensor:

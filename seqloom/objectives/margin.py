@@ -32,6 +32,7 @@ from seqloom.contracts import Constraint, Decoder, Objective, Task
 from seqloom.errors import SeqloomError
 from seqloom.layers.dropout import without_dropout
 from seqloom.layers.linear import Projection
+from seqloom.metrics import bleu
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.search.constraints import Constraints
@@ -176,7 +177,9 @@ class BeamSearchOptimisation(Objective):
         if self.cost == "bleu":
             said = [[*row[:place], symbol] for row, place, symbol in lists(prefixes, places, wrong)]
             meant = [row[: place + 1] for row, place in lists(batch.targets.values[entries], places)]
-            margins = margins * torch.as_tensor(costs(said, meant), dtype=margins.dtype, device=margins.device)
+            margins = margins * torch.as_tensor(
+                1 - bleu.rewards(said, meant), dtype=margins.dtype, device=margins.device
+            )
         return margins.sum()
 
 
@@ -186,13 +189,6 @@ def scores_of(hidden: Tensor, project: Callable[[Tensor], Tensor], symbols: Tens
         return project(hidden).gather(1, symbols[:, None])[:, 0]
     scores = (hidden * functional.embedding(symbols, project.weight)).sum(dim=1)
     return scores if project.bias is None else scores + project.bias[symbols]
-
-
-def costs(said: list[list[int]], meant: list[list[int]]) -> Any:
-    """1 - BLEU, smoothed, of each.  (N,)"""
-    from seqloom.metrics.bleu import rewards
-
-    return 1 - rewards(said, meant)
 
 
 def lists(*columns: Tensor) -> Any:

@@ -17,7 +17,7 @@ from seqloom.contracts import Objective
 from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import bodies, drawn, followed, log_probs, room
+from seqloom.objectives.paths import drawn, followed, log_probs, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Padded
 
@@ -58,18 +58,17 @@ class MinimumRisk(Objective):
                 paths = beside(paths, batch.targets)
             output = followed(decoder, memory, paths)
         scored = log_probs(output, paths).sum(dim=1)  # (rows,)
-        targets = bodies(batch.targets, decoder.eos)
-        each = len(scored) // len(targets)
-        references = [target for target in targets for _ in range(each)]
-        rewards = self.reward.tensor(bodies(paths, decoder.eos), references, scored).view(-1, each)
+        sources = len(batch.targets.lengths)
+        each = len(scored) // sources
+        rewards = self.reward.of_paths(paths, batch.targets, decoder.eos, scored).view(-1, each)
         shares = (self.sharpness * scored).view(-1, each).masked_fill(repeated(paths, each), float("-inf"))
         shares = torch.softmax(shares, dim=1)
         expected = (shares * rewards).sum(dim=1, keepdim=True)
         # The gradient is sharpness sum_y Q(y) (r(y) - E r) of -log p(y): scores need not exist all at once.
         weights = (self.sharpness * shares * (rewards - expected)).view(-1, 1).expand(paths.mask.shape)
         surrogate, _, _ = cross_entropy(output, paths, weights=weights)
-        total, risk = surrogate - surrogate.detach() - expected.sum(), expected.sum()
-        return Loss(total, torch.tensor(len(targets), device=scored.device), {"reward": risk})
+        total = surrogate - surrogate.detach() - expected.sum()
+        return Loss(total, torch.tensor(sources, device=scored.device), {"reward": expected.sum()})
 
 
 def beside(paths: Padded, targets: Padded) -> Padded:

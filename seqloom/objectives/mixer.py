@@ -21,7 +21,7 @@ from seqloom.layers.dropout import without_dropout
 from seqloom.model import Model
 from seqloom.objectives.annealing import Annealing
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import Paths, bodies, drawn, followed, room
+from seqloom.objectives.paths import Paths, drawn, followed, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Memory, Padded
 
@@ -58,8 +58,7 @@ class Mixer(Objective):
             memory = model.encode(batch.source, len(targets.lengths))
             paths = self.paths(decoder, memory, targets, given)
             output = followed(decoder, memory, paths.tokens)
-        found, references = paths.bodies(decoder.eos), bodies(targets, decoder.eos)
-        rewards = self.reward.tensor(found, references, output.hidden)  # (B,)
+        rewards = self.reward.of_paths(paths.tokens, targets, decoder.eos, output.hidden)  # (B,)
         surprise = rewards[:, None] - self.judge(output.hidden.detach())[:, :, 0]  # (B, U)
         places = torch.arange(paths.tokens.values.shape[1], device=rewards.device)
         taught = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))

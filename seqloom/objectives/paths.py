@@ -23,10 +23,6 @@ class Paths:
     tokens: Padded  # (rows, U)
     free: Tensor  # (rows, U): the model's choice, neither given, nor the EOS that the limit forced, nor padding
 
-    def bodies(self, eos: int | None) -> list[list[int]]:
-        """The symbols of each output, without EOS: what rewards compare."""
-        return bodies(self.tokens, eos)
-
 
 class Drawing(Sampling):
     """Scores that are not numbers draw anything: the loss of it is none either, and training says so."""
@@ -80,7 +76,7 @@ def log_probs(output: Output, tokens: Padded) -> Tensor:
 
 
 def bodies(tokens: Padded, eos: int | None) -> list[list[int]]:
-    """The symbols of each row, without EOS."""
+    """The symbols of each row, without EOS: what rewards compare."""
     rows = [row[:length] for row, length in zip(tokens.values.tolist(), tokens.lengths.tolist())]
     return [row[:-1] if row and row[-1] == eos else row for row in rows]
 

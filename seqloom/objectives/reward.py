@@ -13,6 +13,8 @@ from torch import Tensor
 
 from seqloom import metrics
 from seqloom.errors import nearest
+from seqloom.objectives.paths import bodies
+from seqloom.types import Padded
 
 Of = Literal["symbols", "words", "characters"]
 
@@ -39,8 +41,10 @@ class Reward:
         texts = {symbols: self.read(list(symbols)) for symbols in {*map(tuple, found), *map(tuple, references)}}
         return self.rewards([texts[tuple(each)] for each in found], [texts[tuple(each)] for each in references])
 
-    def tensor(self, found: Sequence[list[int]], references: Sequence[list[int]], like: Tensor) -> Tensor:
-        """The same where that tensor is, as precise, and float32 at least."""
+    def of_paths(self, paths: Padded, targets: Padded, eos: int | None, like: Tensor) -> Tensor:
+        """Of n outputs a target, where that tensor is, as precise, and float32 at least.  (B * n,)"""
+        found, wanted = bodies(paths, eos), bodies(targets, eos)
+        references = [target for target in wanted for _ in range(len(found) // len(wanted))]
         dtype = torch.promote_types(like.dtype, torch.float32)
         return torch.as_tensor(self(found, references), dtype=dtype, device=like.device)
 

@@ -204,8 +204,10 @@ class Trainer:
 
     def batch(self, epoch: int, number: int) -> Batch:
         """A batch of this epoch as it is trained on: what is drawn for it is a function of where it stands."""
-        chance = np.random.default_rng([self.seed, epoch, number])
-        return self.training.objective.prepare(self.collate(self.train, self.plan[number]), chance)
+        batch = self.collate(self.train, self.plan[number])
+        if not self.draws:
+            return batch
+        return self.training.objective.prepare(batch, np.random.default_rng([self.seed, epoch, number]))
 
     def skip(self, faulty: tuple[int, Batch] | None, sums: Results, progress: float, numbers: Sequence[int]) -> None:
         """Leave the weights as they are, say what broke, and give up after too many in a row."""

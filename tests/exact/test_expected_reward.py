@@ -11,7 +11,7 @@ from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.expected_reward import ExpectedReward
 from seqloom.objectives.minimum_risk import MinimumRisk
 from seqloom.objectives.mixer import Mixer
-from seqloom.objectives.paths import Paths, drawn, followed, log_probs
+from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs
 from seqloom.types import Padded
 from tests.exact import toy
 from tests.exact.toy import BOS, EOS, gradients, kinds, outputs, probabilities
@@ -116,7 +116,7 @@ def test_a_learned_baseline_learns_the_reward_and_leaves_the_model_alone():
     chosen = drawn(model.decoder, memory, 3, 4)
     hidden = followed(model.decoder, memory, chosen.tokens).hidden.detach()
     wanted = 0.0
-    for row, output in enumerate(chosen.bodies(EOS)):
+    for row, output in enumerate(bodies(chosen.tokens, EOS)):
         target = (TARGET, (5,))[row // 3]
         expected = hidden[row] @ objective.judge.weight[0] + objective.judge.bias
         for place in chosen.free[row].nonzero()[:, 0]:
@@ -137,7 +137,9 @@ def test_outputs_are_drawn_as_often_as_they_are_likely(kind):
     memory = model.encode(one.source).select(torch.zeros(sources, dtype=torch.long))
     chosen = drawn(model.decoder, memory, each, LONGEST)
     names = {tuple(output[:-1]): number for number, output in enumerate(outputs(LONGEST))}
-    found = torch.bincount(torch.tensor([names[tuple(each)] for each in chosen.bodies(EOS)]), minlength=len(names))
+    found = torch.bincount(
+        torch.tensor([names[tuple(each)] for each in bodies(chosen.tokens, EOS)]), minlength=len(names)
+    )
     chi_square = ((found - count * chances).square() / (count * chances)).sum().item()
     freedom = len(chances) - 1
     assert chi_square < freedom + 4 * (2 * freedom) ** 0.5
@@ -240,7 +242,7 @@ def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
     output = followed(model.decoder, model.encode(batch.source), chosen.tokens)
     squares, estimate = 0.0, 0.0
     scores = torch.log_softmax(output.scores, dim=-1)
-    for row, body in enumerate(chosen.bodies(EOS)):
+    for row, body in enumerate(bodies(chosen.tokens, EOS)):
         value = reward([*body, EOS], (TARGET, (5,))[row])
         for place in chosen.free[row].nonzero()[:, 0]:
             surprise = value - objective.judge(output.hidden[row, place].detach())[0]
