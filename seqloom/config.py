@@ -47,7 +47,14 @@ if TYPE_CHECKING:
     from seqloom.train.settings import Settings
 
 Recipe = dict[str, Any]
-FROM_DATA = ("vocabulary", "features", "pad", "bos", "eos")  # what the program derives from the data, not a neighbour
+FROM_DATA = (
+    "vocabulary",
+    "features",
+    "pad",
+    "bos",
+    "eos",
+    "blank",
+)  # what the program derives from the data, not a neighbour
 OF = {"vocabulary": "symbols", "features": "vectors"}  # what a side is made of that has it
 
 
@@ -308,7 +315,7 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
     offered = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
-    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos}
+    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "blank": PAD}
     decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
     values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
     return call(Model, "encoder and decoder do not fit", values)
@@ -363,7 +370,19 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
         build_objective(recipe, task, model.decoder, trust, stand_ins[made_of(task.target)])
+    refuse_strangers(recipe, model.decoder)
     refuse_windows(task, model.decoder, recipe["train"]["tokens"])
+
+
+def refuse_strangers(recipe: Recipe, decoder: Any) -> None:
+    """Decoders with silent symbols are trained and searched in ways of their own."""
+    objective, search = recipe["objective"]["type"], recipe["search"]["type"]
+    if decoder.trained_by and objective not in decoder.trained_by:
+        known = " or ".join(map(show, decoder.trained_by))
+        raise SeqloomError(f"objective.type = {show(objective)}: this decoder is trained by {known}")
+    if bool(decoder.silent) != (search == "prefix_beam"):
+        expected = '"prefix_beam"' if decoder.silent else "a search without silent symbols"
+        raise SeqloomError(f"search.type = {show(search)}: this decoder needs {expected}")
 
 
 def refuse_windows(task: Task, decoder: Any, tokens: int) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "Encoder",
     "Head",
     "Objective",
+    "Online",
     "Search",
     "Stepper",
     "Task",
@@ -99,10 +100,31 @@ class Encoder(nn.Module, ABC):
     """From a source to a memory."""
 
     output_size: int
+    stride: int = 1  # how many inputs a state of its memory stands for
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         """Read the whole source. Asked for attention, leave it in extra["attention"] (B, layers, heads, T, T)."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it can read a source as it comes: then it has `start` and `extend`."""
+        return False
+
+    def start(self, rows: int) -> State:
+        """The state before the first input."""
+        raise SeqloomError(
+            f"{type(self).__name__.lower()}: this encoder reads the end of a source before its beginning"
+        )
+
+    def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
+        """The memory of some more input alone, none of it padding; perhaps empty while more must come first.
+
+        All chunks together are the memory of the whole source, whatever they are cut into.
+        """
+        raise SeqloomError(
+            f"{type(self).__name__.lower()}: this encoder reads the end of a source before its beginning"
+        )
 
 
 class Decoder(nn.Module, Stepper):
@@ -110,6 +132,7 @@ class Decoder(nn.Module, Stepper):
 
     grows: ClassVar[bool] = False  # its state grows with every symbol: nothing to hand on for ever
     hidden_size: int  # of what the last projection sees, Output.hidden
+    trained_by: ClassVar[tuple[str, ...]] = ()  # the only objectives that can train it; none named: all that compare
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
@@ -129,6 +152,32 @@ class Decoder(nn.Module, Stepper):
     @abstractmethod
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         """All steps at once, inputs given. The memory is prepared; inputs may have n rows a source."""
+
+    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
+        """The log-probability of each output: BOS y1 .. yn as inputs, y1 .. yn EOS as targets.  (rows,)"""
+        chosen = self(memory, inputs).scores.log_softmax(-1).gather(-1, targets.values[:, :, None])[:, :, 0]
+        return chosen.masked_fill(~targets.mask, 0).sum(1)
+
+
+class Online(Decoder):
+    """A decoder that writes while it reads: one symbol is silent, and goes on to the next input.
+
+    Its state has "clock" (rows,): how many states of the memory a row is done with, counted from the beginning of the
+    source. After the last one, EOS alone has a score. With `moves = "all"` each symbol, silent or not, goes on.
+    Entries of state["mixture"], if there is one, are probabilities: where a search finds two rows with the same output
+    at the same time and makes one of them, it has their mean, each weighted by what its row is worth. All else of two
+    such rows is the same, or nearly so, and that of the better one is kept.
+    """
+
+    @abstractmethod
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        """Log-probabilities of what may come after `token` where the row stands; -inf for what may not."""
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        return Stepper.__call__(self, memory, inputs, state, attention)
+
+    def needed(self, state: State) -> int:
+        return int(state["clock"].min())
 
 
 class Head(Decoder):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -23,7 +23,9 @@ class Stepper(ABC):
 
     bos: int
     eos: int | None  # None: only the limit ends an output
-    silent: ClassVar[tuple[int, ...]] = ()  # symbols that are not part of the output
+    silent: tuple[int, ...] = ()  # symbols that are not part of the output: blank, shift, end of block, read
+    moves: ClassVar[Literal["silent", "all"]] = "silent"  # which symbols go on to the next input
+    scores: ClassVar[Literal["logits", "log_probs"]] = "logits"  # what a step gives: log_probs are taken as they are
     length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
     length_offset: int = 10
 
@@ -33,7 +35,14 @@ class Stepper(ABC):
 
     @abstractmethod
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
-        """Logits of the next symbol after `token`.  (rows,) -> (rows, V)"""
+        """Logits of the next symbol after `token`.  (rows,) -> (rows, V)
+
+        A row that needs more of a memory that is not closed has -inf for every symbol: it waits, and is asked again.
+        """
+
+    def needed(self, state: State) -> int:
+        """The first place of the source that any row may still look at, counted from the source's beginning."""
+        return 0
 
     def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         """All steps, inputs given: here one by one. Attention is a wish that not everyone fulfils."""

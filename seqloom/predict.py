@@ -19,7 +19,7 @@ from seqloom.data.dataset import codec_key
 from seqloom.ensemble import Average, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
 from seqloom.model import Model
-from seqloom.running import chosen, line_scores, written_on
+from seqloom.running import line_scores, written_on
 from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
@@ -228,8 +228,9 @@ class Predictor(Answering):
             batch = self.task.batch(None, [targets[row] for row in rows]).to(self.device)
             if sources is not None:
                 batch = replace(batch, source=self.padded([sources[row] for row in rows]))
-            log_probs = chosen(self.model(batch).scores, batch.targets.values) * batch.targets.mask
-            for row, total in zip(rows, log_probs.sum(1).tolist()):
+            memory = self.model.encode(batch.source, len(rows))
+            log_probs = self.model.decoder.log_prob(memory, batch.inputs, batch.targets)
+            for row, total in zip(rows, log_probs.tolist()):
                 scores[row] = total
         return scores
 

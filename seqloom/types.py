@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from seqloom.arrays import Array, as_tensor, like, namespace, take_rows
@@ -120,6 +121,7 @@ class Memory:
     extra: State = field(default_factory=dict)  # position-wise entries are (B, T, ...)
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may come
+    offset: int = 0  # how many states before the first were forgotten
 
     @classmethod
     def empty(cls, rows: int, device: Any = "cpu") -> Memory:
@@ -151,6 +153,27 @@ class Memory:
             final=select(self.final, entries),
             extra=select(self.extra, entries),
             parts={name: part.select(entries) for name, part in self.parts.items()},
+        )
+
+    def append(self, chunk: Memory) -> Memory:
+        """This memory and a prepared chunk that follows it, of the same sources in step: none is padded."""
+        joined = partial(over_tensors, lambda before, after: namespace(before).concat([before, after], 1))
+        return replace(
+            chunk,
+            states=namespace(self.states).concat([self.states, chunk.states], 1),
+            lengths=self.lengths + chunk.lengths,
+            extra=joined(self.extra, chunk.extra),
+            offset=self.offset,
+        )
+
+    def forget(self, count: int) -> Memory:
+        """This memory without its first states, which nobody will look at again."""
+        return replace(
+            self,
+            states=self.states[:, count:],
+            lengths=self.lengths - count,
+            extra=over_tensors(lambda entry: entry[:, count:], self.extra),
+            offset=self.offset + count,
         )
 
     def with_extra(self, **entries: Any) -> Memory:
@@ -226,3 +249,4 @@ class Hypothesis:
     score: float  # what the search ranked by
     log_probs: list[float]  # one a token, EOS included where the decoder has one
     attention: list[list[float]] | None = None  # on request: a row a token and EOS, a column a source symbol
+    times: list[int] | None = None  # one a token: how many states of the memory had been read; None where all are

@@ -14,16 +14,17 @@ from seqloom.attention.dot import Dot
 from seqloom.attention.multihead import MultiHead
 from seqloom.attention.projected import Projected
 from seqloom.cells.gru import GRU
-from seqloom.contracts import Decoder, Encoder, Head
+from seqloom.contracts import Decoder, Encoder, Head, Online
 from seqloom.parts import parts
 from seqloom.types import Memory, Padded
 
-VOCABULARY, BOS, EOS, FEATURES = 9, 2, 3, 4
+VOCABULARY, PAD, BOS, EOS, FEATURES = 9, 0, 2, 3, 4
 VECTORS = {"vocabulary": None, "features": FEATURES}
 SMALL: dict[str, Any] = {  # given to every constructor that has such a parameter
     "vocabulary": VOCABULARY,
     "bos": BOS,
     "eos": EOS,
+    "blank": PAD,
     "memory_size": 8,
     "query_size": 8,
     "input_size": 6,
@@ -83,14 +84,14 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 }
 
 
-def cases(folder: str, heads: bool = False) -> list[Any]:
+def cases(folder: str, heads: bool = False, online: bool = False) -> list[Any]:
     """Every part of a folder, plain and in its variants, as pytest parameters of one function: build().
 
-    Of decoders those that step, or the heads, which do not.
+    Of decoders those that read all and then step, or the heads, which do not step, or those that write as they read.
     """
     found = []
     for name, part in parts(folder).items():
-        if issubclass(part, Head) != heads:
+        if issubclass(part, Head) != heads or issubclass(part, Online) != online:
             continue
         for variant, settings in {"plain": {}, **VARIANTS.get((folder, name), {})}.items():
             found.append(pytest.param(partial(build, part, **settings), id=f"{name}-{variant}"))
