@@ -54,7 +54,7 @@ class MultiHead(Attention):
         return packing.unpack_heads(linear_of_several(states, (self.query, self.key_value)), self.heads, 3)
 
     def forward(
-        self, query: Tensor, memory: Memory, state: State, weights: bool = False
+        self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
         packing = Packing.full_of(query.shape[0], query.shape[1], query.device)
         context, weight = self.look(query.flatten(0, 1), packing, memory, weights)

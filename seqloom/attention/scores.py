@@ -32,11 +32,13 @@ class ScoredAttention(Attention):
         return memory.with_extra(keys=self.keys(memory.states))
 
     def forward(
-        self, query: Tensor, memory: Memory, state: State, weights: bool = False
+        self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
         rows, length, _ = query.shape
         folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * Q, D): n rows a source
         scores = self.score(folded, memory.extra["keys"]).masked_fill(~memory.mask[:, None], float("-inf"))
+        if "bias" in memory.extra:  # (B, 1, 1 or Q, T): -inf where a query may not look yet
+            scores = scores + memory.extra["bias"][:, 0].to(scores.dtype)
         weight = torch.softmax(scores, dim=-1)  # (B, n * Q, T)
         context = (weight @ memory.states).view(rows, length, -1)
         return context, state, weight.view(rows, 1, length, -1) if weights else None

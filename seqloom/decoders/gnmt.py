@@ -75,7 +75,10 @@ class GNMT(Decoder):
         output = self(
             memory, Padded(token[:, None], torch.ones(len(token), dtype=torch.long, device=token.device)), state
         )
-        return output.scores[:, 0], output.state
+        return self.attention.hold_back(output.scores[:, 0], output.state["attention"], memory), output.state
+
+    def needed(self, state: State) -> int:
+        return self.attention.needed(state["attention"])
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:

@@ -73,6 +73,8 @@ class Recurrent(Decoder):
 
         self.attention = attention(query_size=size, memory_size=memory_size) if attention else None
         context_size = self.attention.output_size if self.attention else 0
+        # To begin with the summary of a source is to have read it.
+        self.online = self.attention is not None and self.attention.monotonic and bridge == "zero" and not feed_context
         self.hidden_size = size
         if self.attention is not None:
             if combine == "concat":
@@ -118,7 +120,16 @@ class Recurrent(Decoder):
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         hidden, state, _ = self.advance(self.dropout(embed(self.embedding, token)), state, memory)
-        return self.project(hidden), state
+        scores = self.project(hidden)
+        if self.attention is not None:
+            scores = self.attention.hold_back(scores, state["attention"], memory)
+        return scores, state
+
+    def seen(self, state: State, memory: Memory) -> Tensor | None:
+        return self.attention.seen(state["attention"], memory) if self.online and self.attention is not None else None
+
+    def needed(self, state: State) -> int:
+        return 0 if self.attention is None else self.attention.needed(state["attention"])
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
@@ -147,7 +158,9 @@ class Recurrent(Decoder):
         after = {**state, "layers": layers}
         context = weight = None
         if self.attention is not None:
-            context, after["attention"], weight = self.attention(hidden, memory, state["attention"], weights)
+            context, after["attention"], weight = self.attention(
+                hidden, memory, state["attention"], weights, inputs.lengths
+            )
             hidden = self.joined(hidden, context)
         return self.before_softmax(hidden, context, embedded, memory), after, weight
 

@@ -5,6 +5,7 @@ Cho & Bengio 2015, section 3.2; the bottom layer alone as in Wu et al. 2016, sec
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 import torch
@@ -58,29 +59,55 @@ class Recurrent(Encoder):
         values = self.dropout(self.embedding(source.values))  # (B, T, embedding_size)
         if self.reverse:
             values = turned(Padded(values, source.lengths))
-        final: State = {}
-        for layer in range(len(self.forwards)):
-            if layer:
-                values = self.dropout(values)
-            outputs, final[str(layer)] = self.read(layer, Padded(values, source.lengths))
-            adds = self.residual and layer and outputs.shape == values.shape
-            values = outputs + values if adds else outputs
-        summary = final[str(layer)]["hidden"]
+        start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
+        values, final = self.climb(Padded(values, source.lengths), start)
         if self.reverse:  # a state stands where its symbol stood
             values = turned(Padded(values, source.lengths))
-        return Memory(values, source.lengths, {"summary": summary, "layers": final})
+        return self.memory(values, source.lengths, final)
 
-    def read(self, layer: int, inputs: Padded) -> tuple[Tensor, State]:
-        """One layer: outputs (B, T, width) and its final state, both directions side by side."""
-        rows = inputs.values.shape[0]
-        cell = self.forwards[layer]
-        outputs, final = cell.run(inputs, cell.start(rows))
-        if layer >= len(self.backwards):
-            return outputs, final
-        cell = self.backwards[layer]  # begins at each sequence's true end
-        reverse, last = cell.run(Padded(turned(inputs), inputs.lengths), cell.start(rows))
-        outputs = torch.cat([outputs, turned(Padded(reverse, inputs.lengths))], dim=-1)
-        return outputs, {name: torch.cat([final[name], last[name]], dim=-1) for name in final}
+    @property
+    def streams(self) -> bool:
+        return not self.reverse and not len(self.backwards)
+
+    def start(self, rows: int) -> State:
+        if not self.streams:
+            return super().start(rows)
+        return {str(layer): cell.start(rows) for layer, cell in enumerate(self.forwards)}
+
+    def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
+        if not self.streams:
+            return super().extend(chunk, state, closed)
+        values, state = self.climb(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
+        return replace(self.memory(values, chunk.lengths, state), closed=closed), state
+
+    def climb(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
+        """All layers: outputs of the top (B, T, width), and the last state of each."""
+        values, final = inputs.values, {}
+        for layer, cell in enumerate(self.forwards):
+            if layer:
+                values = self.dropout(values)
+            back = self.backwards[layer] if layer < len(self.backwards) else None
+            outputs, final[str(layer)] = read(Padded(values, inputs.lengths), cell, state[str(layer)], back)
+            adds = self.residual and layer and outputs.shape == values.shape
+            values = outputs + values if adds else outputs
+        return values, final
+
+    def memory(self, values: Tensor, lengths: Tensor, final: State) -> Memory:
+        summary = final[str(len(self.forwards) - 1)]["hidden"]
+        return Memory(values, lengths, {"summary": summary, "layers": final})
+
+
+def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
+    """Outputs (B, T, width) of a cell from a state on, and its last state; with those of a cell that reads back."""
+    rows, width, _ = inputs.values.shape
+    if not width:  # no kernel runs on nothing
+        return inputs.values.new_zeros(rows, 0, cell.size), state
+    outputs, final = cell.run(inputs, state)
+    if back is None:
+        return outputs, final
+    reverse, last = back.run(Padded(turned(inputs), inputs.lengths), back.start(rows))  # begins at each true end
+    outputs = torch.cat([outputs, turned(Padded(reverse, inputs.lengths))], dim=-1)
+    return outputs, {name: torch.cat([final[name], last[name]], dim=-1) for name in final}
 
 
 def turned(inputs: Padded) -> Tensor:

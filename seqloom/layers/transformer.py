@@ -5,6 +5,7 @@ Vaswani et al. 2017, section 3.1 (`norm="post"`); Xiong et al. 2020 for `norm="p
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from seqloom.attention.multihead import MultiHead, apart, together
@@ -72,12 +73,21 @@ class TransformerLayer(nn.Module):
     def encode(
         self, values: Tensor, packing: Packing, bias: Tensor | None, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Every position sees every real one.  (N, size), bias (B, 1, 1, T) -> (N, size), (B, heads, T, T)"""
+        """Positions see what the bias lets them.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)"""
+        values, _, weight = self.extend(values, packing, bias, None, weights)
+        return values, weight
+
+    def extend(
+        self, values: Tensor, packing: Packing, bias: Tensor | None, past: Tensor | None, weights: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """The same after others whose keys and values are the past, (2, B, heads, t, d); gives those of all as well."""
         attention, entered = self.self_attention, self.self_residual.enter(values)
         query, keys, states = attention.queries_keys_values(entered, packing)
+        if past is not None:
+            keys, states = torch.cat([past[0], keys], dim=2), torch.cat([past[1], states], dim=2)
         context, weight = attention.attend(query, keys, states, bias, weights=weights)
         values = self.self_residual.leave(values, attention.output(packing.pack_heads(context)))
-        return self.feed(values), weight
+        return self.feed(values), (keys, states), weight
 
     def decode(
         self,

@@ -144,7 +144,7 @@ def test_the_past_decides_the_present_and_the_future_does_not(decoder, memory):
     assert (scores[:, 3] - changed[:, 3]).abs().max() > 1e-6
 
 
-def test_attention_is_given_on_request_and_sums_to_one(decoder, memory):
+def test_attention_is_given_on_request_and_sums_to_one_or_monotonic_to_no_more(decoder, memory):
     inputs = forced((4, 4, 4))
     assert decoder(memory, inputs).attention == {}
     output = decoder(memory, inputs, attention=True)
@@ -153,9 +153,13 @@ def test_attention_is_given_on_request_and_sums_to_one(decoder, memory):
         rows, _, _, queries, keys = weights.shape
         assert (rows, queries) == (3, 4)
         assert keys == (memory.states.shape[1] if name == "source" else 4)
-        torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+        if name == "source" and getattr(getattr(decoder, "attention", None), "monotonic", False):
+            assert (weights.sum(-1) <= 1 + 1e-12).all()
+        else:
+            torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
 
 
 def test_every_parameter_gets_a_gradient(decoder, memory):
+    decoder.train()  # what is chosen outside training may have none
     decoder(memory, forced((5, 5, 5))).scores.pow(2).sum().backward()
     assert [name for name, value in decoder.named_parameters() if value.grad is None or not value.grad.any()] == []

@@ -16,6 +16,7 @@ import torch
 from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
+from seqloom.attention.monotonic import Monotonic
 from seqloom.attention.multihead import MultiHead
 from seqloom.attention.projected import Projected
 from seqloom.cells.elman import Elman
@@ -288,6 +289,7 @@ RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, a
         {"features": 3, "cell": GRU},
         {"cell": partial(LSTM, without="forget"), "feed_context": True, "memory_size": 8},
     ),
+    "monotonic": ({}, {"attention": partial(Monotonic, size=5, bias=1.0), "memory_size": 8}),
     "gnmt": (
         {"bidirectional": "bottom", "layers": 2, "residual": True},
         {"attention": partial(Projected, size=4), "layers": 3, "memory_size": 8},
