@@ -33,6 +33,7 @@ bench: $(VENV)/.dev
 	$(RUN)/python -m bench.scale
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.cells
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.objectives
+	OMP_NUM_THREADS=1 $(RUN)/python -m bench.lattice
 	$(RUN)/python -m bench.page
 
 # The constraints pin torch: without them a fresh environment draws in gigabytes that a laptop does not need.

@@ -104,3 +104,17 @@ def of_scaling(record: Record) -> list[Gate]:
         Gate(f"memory, {growth}", "<=", 1.2, last["megabytes"] / first["megabytes"]),
         Gate(f"speed, {growth}", ">=", 0.9, last["speed"]["median"] / first["speed"]["median"]),
     ]
+
+
+def of_lattice(record: Record) -> list[Gate]:
+    return [
+        Gate("time, to autograd's", "<=", 0.6, record["systems"]["ours"]["ratio"]),
+        Gate("gradients in float64, largest difference from autograd's", "<=", 1e-10, record["difference"]),
+    ]
+
+
+def of_stream(record: Record) -> list[Gate]:
+    return [
+        Gate("time for a minute, the last quarter to the first", "<=", 1.1, record["growth"]["seconds"]),
+        Gate("memory, the last quarter to the first", "<=", 1.05, record["growth"]["megabytes"]),
+    ]

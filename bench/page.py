@@ -211,6 +211,46 @@ def objectives(record: Record, name: str, images: Path) -> list[str]:
     return lines + table(["", *models], rows)
 
 
+def lattice(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("The sum over alignments of a transducer", record)
+    lines += [f"Forward and backward over the logits of a lattice, processor time; {record['shape']}.", ""]
+    rows = [
+        [each, spread(found["milliseconds"], 1), f"{found['ratio']:.2f}", f"{found['megabytes']:,.0f}"]
+        for each, found in record["systems"].items()
+    ]
+    lines += [*table(["", "ms", "time, to autograd's", "MB beyond the logits"], rows), ""]
+    rows = [
+        [
+            f"{each['name']} = {', '.join(map(str, each['values']))}",
+            each["system"],
+            ", ".join(f"{found:,.0f}" for found in each["milliseconds"]),
+            f"{each['time_exponent']:.2f}",
+            ", ".join(f"{found:,.0f}" for found in each["megabytes"]),
+            f"{each['memory_exponent']:.2f}",
+        ]
+        for each in record["growth"]
+    ]
+    lines += table(["", "", "ms", "exponent", "MB beyond the logits", "exponent"], rows)
+    return lines + bullets(gates.of_lattice(record))
+
+
+def streaming(record: Record, name: str, images: Path) -> list[str]:
+    rows, minutes = record["rows"], record["minutes"]
+    lines = heading("An endless stream", record)
+    lines += [
+        f"Spoken digits for {minutes} minutes in chunks of a tenth of a second, decoder {record['decoder']}, beam "
+        f"{record['beam_size']}: {record['factor']:.3f} s of work for a second of sound.",
+        "",
+    ]
+    shown = sorted({0, 1, len(rows) // 4, len(rows) // 2, len(rows) - 1})
+    body = [
+        [str(at + 1), f"{rows[at]['seconds']:.2f}", f"{rows[at]['megabytes']:.0f}", str(rows[at]["states"])]
+        for at in shown
+    ]
+    lines += table(["minute", "seconds of work", "MB of the process", "states kept"], body)
+    return lines + bullets(gates.of_stream(record))
+
+
 def engines(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("Engines", record)
     lines += [f"{record['examples']:,} sentences of Multi30k's test set; processor time, from text to text.", ""]
@@ -232,6 +272,8 @@ SECTIONS = {
     "scale": scaling,
     "cells": cells,
     "objectives": objectives,
+    "lattice": lattice,
+    "stream": streaming,
     "engines": engines,
 }
 
