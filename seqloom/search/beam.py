@@ -7,9 +7,12 @@ can still enter the n-best list, since more symbols only lower a log-probability
 A model trained by beam-search optimisation (Wiseman & Rush 2016) says with the score of a symbol what the whole output
 up to it is worth: rank_by="last" ranks by the last score alone, as it comes from the model. It may rise again, so that
 nothing is stopped early, and it is not normalised.
+
+Where more of the source may come, the search stops before a step in which a hypothesis waits for it, or is as long as
+what has come allows, and goes on when it has come: with the same steps as if all had been there at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,7 +22,7 @@ from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, namespace, 
 from seqloom.errors import SeqloomError
 from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.constraints import Constraints
-from seqloom.search.opening import Opening, prefixes, steps_between_questions
+from seqloom.search.opening import NOT_FINITE, Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
 
 
@@ -33,6 +36,7 @@ class Step:
     log_probs: Array  # (B, K): of the token
     totals: Array  # (B, K): what the output so far is worth; -inf where there is no continuation
     finished: Array  # (B, K)
+    times: Array | None = None  # (B, K): how much of the source had been read; None: all
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Beam:
     best: Array  # (B, n_best): the best finished scores so far
     constraints: Constraints
     prefix: Padded | None
+    open: bool = False  # more of the source may come
     steps: tuple[Step, ...] = ()
 
 
@@ -107,13 +112,19 @@ class BeamSearch(Search):
             best=xp.full_like(totals[:, : self.n_best], float("-inf")),
             constraints=begun,
             prefix=prefix,
+            open=not memory.closed,
         )
 
     def advance(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam:
         live = memory if len(beam.entries) == memory.rows else memory.select(beam.entries)
         every = steps_between_questions(beam.tokens)
+        if beam.open:
+            beam = self.reopened(decoder, memory, beam)
         while len(beam.entries):
-            beam = self.step(decoder, live, beam)
+            after = self.step(decoder, live, beam)
+            if after is None:
+                break
+            beam = after
             if len(beam.steps) % every == 0 and not bool((beam.totals > float("-inf")).all()):  # something has ended
                 done = self.done(beam)
                 # leaving sources copies those that stay, so wait until it pays
@@ -122,12 +133,25 @@ class BeamSearch(Search):
                     beam, live = leave(beam, keep), live.select(keep)
         return beam
 
-    def step(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam:
-        """One more symbol for each live hypothesis."""
+    def reopened(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam:
+        """The beam of a source of which there is more now: outputs may be longer."""
+        if not len(beam.entries):
+            return replace(beam, open=not memory.closed)
+        limit = self.opening.limit(decoder, memory, beam.prefix)[beam.entries]  # (B,)
+        rows = memory.select(beam.entries).owner(len(beam.tokens))
+        return replace(beam, constraints=beam.constraints.grown(limit[rows]), open=not memory.closed)
+
+    def step(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam | None:
+        """One more symbol for each live hypothesis; None if one waits for more of the source."""
         xp, (count, width) = namespace(beam.totals), beam.totals.shape
         logits, state = decoder.step(beam.tokens, beam.state, memory)
         constraints = beam.constraints.step(beam.tokens)
-        log_probs = constraints.forbid(log_softmax(logits))  # (B * K, V)
+        if not memory.closed:
+            waits = (logits == float("-inf")).all(1) | constraints.last
+            if bool((waits & (beam.totals > float("-inf")).flatten()).any()):
+                return None
+        normalised = xp.asarray(logits, copy=True) if decoder.scores == "log_probs" else log_softmax(logits)
+        log_probs = constraints.forbid(normalised)  # (B * K, V)
         scores, before = log_probs, beam.totals
         if self.rank_by == "last":
             scores = xp.where(log_probs == float("-inf"), float("-inf"), logits)
@@ -146,6 +170,8 @@ class BeamSearch(Search):
 
         ended = constraints.last.reshape(count, width) if decoder.eos is None else tokens == decoder.eos
         finished = ended & (totals > float("-inf"))
+        seen = decoder.seen(state, memory)
+        times = None if seen is None else seen.reshape(count, width)[sources, parents]
         if width > 1:
             rows = (sources * width + parents).flatten()
             state, constraints = select(state, rows), constraints.select(rows)
@@ -155,7 +181,7 @@ class BeamSearch(Search):
             state=state,
             totals=totals,
             constraints=constraints,
-            steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished)),
+            steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished, times)),
         )
         if not perhaps(finished):
             return after
@@ -173,31 +199,48 @@ class BeamSearch(Search):
         xp = namespace(beam.totals)
         highest = xp.amax(beam.totals, 1)
         limit, count = (beam.constraints.states[name].reshape(beam.totals.shape)[:, 0] for name in ("limit", "count"))
-        over = (highest == float("-inf")) | (count >= limit)
-        if not self.early_stopping:
+        over = (highest == float("-inf")) | ((count >= limit) & (not beam.open))
+        if beam.open or not self.early_stopping:
             return over
         bounds = [highest / self.normaliser(cast(length, highest)) for length in (count + 1, limit)]
         return over | (xp.maximum(*bounds) <= beam.best[:, -1])
 
     def finish(self, decoder: Stepper, memory: Memory, beam: Beam) -> list[list[Hypothesis]]:
         """The finished outputs of each source, n_best of them, best first; fewer if a constraint allows no more."""
-        steps = [Step(*map(as_numpy, vars(step).values())) for step in beam.steps]
-        if any(np.isnan(step.totals).any() for step in steps):
-            raise SeqloomError("the model's scores are not finite: its training diverged; lower train.learning_rate")
-        places = [{int(entry): row for row, entry in enumerate(step.entries)} for step in steps]
-        forced = prefixes(beam.prefix, memory.rows)
+        way = Way.of(beam, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
-        for number, step in enumerate(steps):
-            for row, slot in np.argwhere(step.finished).tolist():
-                entry = int(step.entries[row])
-                tokens, log_probs = trace(steps, places, number, entry, slot)
-                length = len(forced[entry]) + len(tokens)
-                score = float(step.totals[row, slot]) / self.normaliser(length)
-                body = tokens if decoder.eos is None else tokens[:-1]
-                found[entry].append(Hypothesis(forced[entry] + body, score, log_probs))
+        for entry, number, slot in way.finished():
+            tokens, log_probs, times = way.to(entry, number, slot)
+            forced = way.forced[entry]
+            length = len(forced) + len(tokens)
+            score = way.total(entry, number, slot) / self.normaliser(length)
+            body = len(tokens) if decoder.eos is None else len(tokens) - 1
+            read = None if times is None else [0] * len(forced) + times[:body]
+            found[entry].append(Hypothesis(forced + tokens[:body], score, log_probs, times=read))
         if self.coverage_penalty:
             found = self.covered(decoder, memory, found)
         return [sorted(each, key=lambda one: -one.score)[: self.n_best] for each in found]
+
+    def so_far(self, beam: Beam) -> list[tuple[list[int], list[int], list[int]]]:
+        """Of each source what all hypotheses begin with, and how the best one goes on."""
+        sources = len(beam.steps[0].entries) if beam.steps else len(beam.entries)
+        way, totals = Way.of(beam, sources), as_numpy(beam.totals)
+        live: list[list[tuple[float, list[int], list[int]]]] = [[] for _ in range(sources)]
+        ended: list[list[tuple[float, list[int], list[int]]]] = [[] for _ in range(sources)]
+        for row, entry in enumerate(as_numpy(beam.entries).tolist()):
+            for slot in np.flatnonzero(totals[row] > float("-inf")).tolist():
+                tokens, _, times = way.to(entry, len(way.steps) - 1, slot)
+                live[entry].append((float(totals[row, slot]), way.forced[entry] + tokens, times or []))
+        for entry, number, slot in way.finished():
+            tokens, _, times = way.to(entry, number, slot)
+            score = way.total(entry, number, slot) / self.normaliser(len(way.forced[entry]) + len(tokens))
+            body = len(tokens) if beam.constraints.eos is None else len(tokens) - 1
+            ended[entry].append((score, way.forced[entry] + tokens[:body], (times or [])[:body]))
+        found = []
+        for going, over in zip(live, ended):
+            _, best, times = max(going or over, default=(0.0, [], []))
+            found.append(settled(best, [tokens for _, tokens, _ in (*going, *over)] if going else (), times))
+        return found
 
     def covered(self, decoder: Stepper, memory: Memory, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Scores with beta * sum_i log(min(sum_j a_ij, 1)) added: a source word nobody looked at costs."""
@@ -237,15 +280,52 @@ def leave(beam: Beam, keep: Array) -> Beam:
     )
 
 
-def trace(
-    steps: list[Step], places: list[dict[int, int]], number: int, entry: int, slot: int
-) -> tuple[list[int], list[float]]:
-    """Tokens and their log-probabilities on the way to one place of the beam."""
-    tokens, log_probs = [], []
-    while number >= 0:
-        step, row = steps[number], places[number][entry]
-        tokens.append(int(step.tokens[row, slot]))
-        log_probs.append(float(step.log_probs[row, slot]))
-        slot = int(step.parents[row, slot])
-        number -= 1
-    return tokens[::-1], log_probs[::-1]
+def settled(
+    best: Sequence[int], others: Iterable[Sequence[int]], times: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The best output, divided after what all others have in common with it, and its times."""
+    count = len(best)
+    for other in others:
+        differs = (place for place, (one, two) in enumerate(zip(best, other)) if one != two)
+        count = min(count, next(differs, min(count, len(other))))
+    return list(best[:count]), list(best[count:]), list(times)
+
+
+@dataclass(frozen=True)
+class Way:
+    """The steps of a search in numpy, to be walked back."""
+
+    steps: list[Step]
+    places: list[dict[int, int]]  # of each step, where each source stands in it
+    forced: list[list[int]]  # of each source, its prefix
+
+    @classmethod
+    def of(cls, beam: Beam, sources: int) -> "Way":
+        arrays = [[None if each is None else as_numpy(each) for each in vars(step).values()] for step in beam.steps]
+        steps = [Step(*each) for each in arrays]
+        if any(np.isnan(step.totals).any() for step in steps):
+            raise SeqloomError(NOT_FINITE)
+        places = [{int(entry): row for row, entry in enumerate(step.entries)} for step in steps]
+        return cls(steps, places, prefixes(beam.prefix, sources))
+
+    def finished(self) -> Iterator[tuple[int, int, int]]:
+        """Source, step and place of each output that has ended."""
+        for number, step in enumerate(self.steps):
+            for row, slot in np.argwhere(step.finished).tolist():
+                yield int(step.entries[row]), number, slot
+
+    def total(self, entry: int, number: int, slot: int) -> float:
+        return float(self.steps[number].totals[self.places[number][entry], slot])
+
+    def to(self, entry: int, number: int, slot: int) -> tuple[list[int], list[float], list[int] | None]:
+        """Tokens, their log-probabilities and times on the way to one place of the beam."""
+        tokens, log_probs, times = [], [], []
+        while number >= 0:
+            step, row = self.steps[number], self.places[number][entry]
+            tokens.append(int(step.tokens[row, slot]))
+            log_probs.append(float(step.log_probs[row, slot]))
+            if step.times is not None:
+                times.append(int(step.times[row, slot]))
+            slot = int(step.parents[row, slot])
+            number -= 1
+        return tokens[::-1], log_probs[::-1], times[::-1] if len(times) == len(tokens) else None

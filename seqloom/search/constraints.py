@@ -49,6 +49,28 @@ class Banned(Constraint):
         return scores
 
 
+class Beginning(Constraint):
+    """The first symbols are given: a row of the prefix for a row of the limit it starts with, in that order."""
+
+    def __init__(self, prefix: Padded):
+        self.prefix = prefix
+
+    def start(self, rows: int, limit: Array) -> State:
+        xp, prefix = namespace(limit), self.prefix.like(limit)
+        given = followed(xp.where(prefix.mask, prefix.values, -1), xp.full_like(limit, -1))  # (rows, P + 1)
+        return {"given": given, "count": xp.full_like(limit, -1)}  # the BOS that comes first is no symbol of the output
+
+    def step(self, token: Array, state: State) -> State:
+        return {"given": state["given"], "count": state["count"] + 1}
+
+    def forbid(self, scores: Array, state: State) -> Array:
+        xp, given = namespace(scores), state["given"]
+        each = xp.arange(len(given), device=given.device)
+        following = given[each, state["count"].clip(None, given.shape[1] - 1)][:, None]  # (rows, 1)
+        only = marked(following, following >= 0, scores.shape[1])
+        return xp.where((following >= 0) & ~only, float("-inf"), scores)
+
+
 class NoRepeat(Constraint):
     """No n-gram twice. Paulus, Xiong & Socher 2018, section 2.5, for n = 3."""
 
@@ -123,6 +145,9 @@ class Required(Constraint):
                     fitting.append(~done[:, number] & (needed <= room - 2))
         only = marked(xp.stack(following, 1), xp.stack(fitting, 1), scores.shape[1])
         return xp.where(tight[:, None] & ~only, float("-inf"), scores)
+
+    def grown(self, state: State, more: Array) -> State:
+        return {**state, "room": state["room"] + more}
 
     def matched(self, recent: Array, phrase: list[int]) -> Array:
         """How many symbols of the phrase's beginning stand at the end of the output.  (rows,)"""
@@ -222,6 +247,14 @@ class Constraints:
             scores = xp.where(self.last[:, None], float("-inf"), scores)
             scores[:, self.eos] = end
         return scores
+
+    def grown(self, limit: Array) -> "Constraints":
+        """With another limit, since there is more of the source now.  (rows,)"""
+        more = limit - self.states["limit"]
+        states: State = {"limit": limit, "count": self.states["count"]}
+        for number, constraint in enumerate(self.constraints):
+            states[str(number)] = constraint.grown(self.states[str(number)], more)
+        return Constraints(self.constraints, states, self.eos)
 
     def select(self, rows: Array) -> "Constraints":
         return Constraints(self.constraints, select(self.states, rows), self.eos)

@@ -7,6 +7,8 @@ from seqloom.plain_contracts import Constraint, Stepper
 from seqloom.search.constraints import Constraints, MinimumLength, NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
 
+NOT_FINITE = "the model's scores are not finite: its training diverged; lower train.learning_rate"
+
 
 class Opening:
     """What all searches can be asked: lengths (EOS not counted in the minimum), no n-gram twice."""
@@ -25,24 +27,31 @@ class Opening:
         constraints: Sequence[Constraint],
     ) -> tuple[Array, State, Constraints]:
         """For so many rows a source: the token to go on from, the state before it, and what may follow."""
-        limit = decoder.limit(memory)  # (B,)
+        chosen = self.constraints(decoder, constraints)
+        token, state = read_prefix(decoder, memory, prefix)
+        begun = Constraints.begin(chosen, decoder, self.limit(decoder, memory, prefix), prefix)
+        owner = memory.owner(memory.rows * count)
+        return take_rows(token, owner), select(state, owner), begun.select(owner)
+
+    def limit(self, decoder: Stepper, memory: Memory, prefix: Padded | None) -> Array:
+        """How many symbols an output may have, EOS included.  (B,)"""
+        limit = decoder.limit(memory)
         xp = namespace(limit)
         if self.maximum_length is not None:
             limit = limit.clip(None, self.maximum_length)
             if decoder.eos is None:  # nothing but the limit ends such an output: a longer one may be asked for
                 limit = xp.full_like(limit, self.maximum_length)
         limit = limit.clip(self.minimum_length + 1, None)
-        if prefix is not None:
-            limit = xp.maximum(limit, prefix.lengths + 1)
-        chosen = list(constraints)
+        return limit if prefix is None else xp.maximum(limit, prefix.lengths + 1)
+
+    def constraints(self, decoder: Stepper, given: Sequence[Constraint]) -> list[Constraint]:
+        """Those given, and those that were asked of the search."""
+        chosen = list(given)
         if self.minimum_length and decoder.eos is not None:
             chosen.append(MinimumLength(self.minimum_length, decoder.eos))
         if self.no_repeat:
             chosen.append(NoRepeat(self.no_repeat))
-        token, state = read_prefix(decoder, memory, prefix)
-        begun = Constraints.begin(chosen, decoder, limit, prefix)
-        owner = memory.owner(memory.rows * count)
-        return take_rows(token, owner), select(state, owner), begun.select(owner)
+        return chosen
 
 
 def read_prefix(decoder: Stepper, memory: Memory, prefix: Padded | None) -> tuple[Array, State]:

@@ -1,0 +1,278 @@
+"""Shallow fusion and rescoring against the formula, outputs listed one by one."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from seqloom.answering import Prediction, rescored
+from seqloom.attention.dot import Dot
+from seqloom.data.text import Text
+from seqloom.decoders.ctc import CTC
+from seqloom.decoders.recurrent import Recurrent
+from seqloom.decoders.transducer import Transducer
+from seqloom.decoders.transformer import Transformer
+from seqloom.ensemble import Ensemble
+from seqloom.errors import SeqloomError
+from seqloom.fusion import Fusion, same_symbols
+from seqloom.search.beam import BeamSearch
+from seqloom.search.prefix_beam import PrefixBeam
+from seqloom.search.sample import Sampling
+from seqloom.types import Memory, Padded, select
+from tests.building import build, memory_for
+from tests.exact.test_search import outputs
+
+BLANK, BOS, EOS = 0, 2, 3
+WEIGHT = 0.7
+
+LANGUAGE_MODELS = {"recurrent": Recurrent, "transformer": Transformer}
+language_models = pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+
+
+def sharp(part, scale=3.0, **settings):
+    made = build(part, vocabulary=6, bos=BOS, eos=EOS, **settings)
+    for parameter in made.parameters():
+        parameter.data *= scale
+    return made
+
+
+def fused(decoder, kind, weight=WEIGHT):
+    made = Fusion(decoder=decoder, language_model=sharp(LANGUAGE_MODELS[kind], memory_size=0), weight=weight)
+    made.memory_size_in_tests = decoder.memory_size_in_tests
+    return made
+
+
+def plainly(decoder, weight=WEIGHT, tokens=(), memory=None):
+    """log p(y | x) + weight * log p_LM(y), by two passes."""
+    inputs = Padded.stack([torch.tensor([decoder.bos, *tokens])])
+    targets = Padded.stack([torch.tensor([*tokens, decoder.eos])])
+    model = decoder.language_model
+    ours = decoder.decoder.log_prob(memory, inputs, targets)
+    return float(ours + weight * model.log_prob(model.prepare(Memory.empty(1)), inputs, targets))
+
+
+@language_models
+@pytest.mark.parametrize("part", [Recurrent, Transformer])
+@torch.no_grad()
+def test_a_wide_fused_beam_finds_what_exhaustive_search_finds(part, kind):
+    limit, settings = 4, {"attention": Dot} if part is Recurrent else {}
+    inner = build(part, vocabulary=4, bos=0, eos=1, **settings)
+    inner.limit = lambda memory: torch.full((memory.rows,), limit)
+    model = build(LANGUAGE_MODELS[kind], vocabulary=4, bos=0, eos=1, memory_size=0)
+    for parameter in (*inner.parameters(), *model.parameters()):
+        parameter.data *= 3
+    decoder = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
+    decoder.memory_size_in_tests = inner.memory_size_in_tests
+    memory = memory_for(decoder, (4, 2, 3))
+    found = BeamSearch(beam_size=40, n_best=40, length_penalty=0.0)(decoder, memory)
+    for row, hypotheses in enumerate(found):
+        ours = memory.select(torch.tensor([row]))
+        expected = sorted(((plainly(decoder, WEIGHT, each, ours), each) for each in outputs()), reverse=True)
+        assert [tuple(one.tokens) for one in hypotheses] == [tokens for _, tokens in expected]
+        assert [one.score for one in hypotheses] == pytest.approx([total for total, _ in expected], abs=1e-9)
+
+
+@language_models
+@pytest.mark.parametrize("part", [Transducer, CTC])
+@torch.no_grad()
+def test_an_output_written_in_many_ways_has_its_own_probability_and_the_language_models(part, kind):
+    decoder = fused(sharp(part, 1.0), kind)
+    memory = memory_for(decoder, (3, 2))
+    found = PrefixBeam(beam_size=400, n_best=12, symbols_per_state=12)(decoder, memory)
+    plain = PrefixBeam(beam_size=400, n_best=12, symbols_per_state=12)(decoder.decoder, memory)
+    for row, hypotheses in enumerate(found):
+        ours = memory.select(torch.tensor([row]))
+        assert [one.tokens for one in hypotheses] != [one.tokens for one in plain[row]]
+        for one in hypotheses[:5]:
+            # Many symbols at one state, which the search does not follow to the last, are worth next to nothing.
+            assert one.score == pytest.approx(plainly(decoder, WEIGHT, one.tokens, ours), abs=1e-4)
+
+
+@language_models
+@pytest.mark.parametrize("part", [Recurrent, Transformer, Transducer, CTC])
+@torch.no_grad()
+def test_without_weight_it_is_the_decoder_alone(part, kind):
+    decoder = fused(sharp(part), kind, weight=0.0)
+    memory = memory_for(decoder, (4, 2, 3))
+    search = PrefixBeam(beam_size=3, n_best=3) if decoder.silent else BeamSearch(beam_size=3, n_best=3)
+    ours, theirs = search(decoder, memory), search(decoder.decoder, memory)
+    assert [[one.tokens for one in each] for each in ours] == [[one.tokens for one in each] for each in theirs]
+    for one, other in zip(ours, theirs):
+        assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-12)
+
+
+@language_models
+@torch.no_grad()
+def test_teacher_forcing_is_stepping(kind):
+    decoder = fused(sharp(Recurrent, attention=Dot), kind)
+    memory = memory_for(decoder, (4, 2, 3))
+    inputs = Padded(torch.tensor([[BOS, 4, 5, 5], [BOS, 5, 0, 0], [BOS, 4, 4, 0]]), torch.tensor([4, 2, 3]))
+    output, state = decoder(memory, inputs, attention=True), decoder.start(memory)
+    assert output.attention["source"].shape[-2:] == (4, 4)
+    for place in range(4):
+        scores, state = decoder.step(inputs.values[:, place], state, memory)
+        real = inputs.lengths > place
+        torch.testing.assert_close(output.scores[real, place], scores[real])
+    token = torch.tensor([4, 5, 5])
+    following = decoder.step(token, output.state, memory)[0]
+    torch.testing.assert_close(following[0], decoder.step(token, state, memory)[0][0])
+
+
+@language_models
+@torch.no_grad()
+def test_a_prefix_is_heard_by_both(kind):
+    decoder = fused(sharp(Recurrent), kind)
+    memory = memory_for(decoder, (4, 2))
+    prefix = Padded(torch.tensor([[4, 5], [5, 0]]), torch.tensor([2, 1]))
+    for row, (one,) in enumerate(BeamSearch(beam_size=3, length_penalty=0.0)(decoder, memory, prefix)):
+        begun = prefix.values[row, : prefix.lengths[row]].tolist()
+        assert one.tokens[: len(begun)] == begun
+        ours = memory.select(torch.tensor([row]))
+        whole = Padded.stack([torch.tensor([BOS, *one.tokens])])
+        scores = decoder(ours, whole).scores[0]
+        spelled = [float(scores[place, token]) for place, token in enumerate([*one.tokens, EOS])]
+        assert one.score == pytest.approx(sum(spelled[len(begun) :]), abs=1e-9)
+
+
+@language_models
+@torch.no_grad()
+def test_the_language_model_hears_nothing_of_silence(kind):
+    decoder = fused(sharp(Transducer), kind)
+    memory = memory_for(decoder, (5, 5))
+    state = decoder.start(memory)
+    said = []
+    for token in ([BOS, BOS], [BLANK, 4], [BLANK, BLANK], [4, 5], [5, BLANK]):
+        scores, state = decoder.step(torch.tensor(token), state, memory)
+        inner, _ = decoder.decoder.step(torch.tensor(token), decoder.decoder.start(memory), memory)
+        assert torch.equal(scores.isinf(), inner.isinf())
+        said.append(state["language_model"]["said"])
+    torch.testing.assert_close(said[-1][0], said[-1][1])  # both have written 4 5 by now, at other times
+    torch.testing.assert_close(said[0][0], said[1][0])
+    model, heard = decoder.language_model, Padded.stack([torch.tensor([BOS, 4, 5])])
+    expected = model(model.prepare(Memory.empty(1)), heard).scores.log_softmax(-1)
+    torch.testing.assert_close(said[-1][0], expected[0, -1])
+
+
+@torch.no_grad()
+def test_a_language_model_of_running_text_begins_with_its_own_symbol():
+    inner, model = sharp(Recurrent), sharp(Recurrent, memory_size=0)
+    model.bos, model.eos = EOS, None
+    decoder = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
+    decoder.memory_size_in_tests = inner.memory_size_in_tests
+    memory = memory_for(decoder, (3,))
+    scores, _ = decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)
+    empty = model.prepare(Memory.empty(1))
+    theirs, _ = model.step(torch.tensor([EOS]), model.start(empty), empty)
+    ours, _ = inner.step(torch.tensor([BOS]), inner.start(memory), memory)
+    torch.testing.assert_close(scores, ours.log_softmax(-1) + WEIGHT * theirs.log_softmax(-1))
+    again = decoder(memory, Padded(torch.tensor([[BOS]]), torch.tensor([1]))).scores[:, 0]
+    torch.testing.assert_close(again, scores)
+
+
+@torch.no_grad()
+def test_symbols_in_another_order_are_found():
+    inner, model = sharp(Recurrent, attention=Dot), sharp(Recurrent, memory_size=0)
+    order = [0, 1, 2, 3, 5, 4]
+    other = sharp(Recurrent, memory_size=0)
+    other.load_state_dict(model.state_dict())
+    other.embedding.weight.data = model.embedding.weight.data[order]
+    for parameter in other.output.parameters():
+        parameter.data = parameter.data[order]
+    plain = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
+    turned = Fusion(decoder=inner, language_model=other, weight=WEIGHT, symbols=order)
+    plain.memory_size_in_tests = turned.memory_size_in_tests = 8
+    memory, search = memory_for(plain, (4, 2, 3)), BeamSearch(beam_size=4, n_best=4)
+    for ours, theirs in zip(search(plain, memory), search(turned, memory)):
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-9)
+    inputs = Padded(torch.tensor([[BOS, 4, 5]] * 3), torch.tensor([3, 3, 3]))
+    torch.testing.assert_close(plain(memory, inputs).scores, turned(memory, inputs).scores)
+
+
+def test_codecs_with_the_same_symbols():
+    def codec(text, **settings):
+        return Text(**{"units": "char", **settings}).fit([text])
+
+    one, more = codec("aab"), codec("bbbaac")
+    assert same_symbols(one, more) == [0, 1, 2, 3, *more.encode(one.decode([4, 5])).tolist()]
+    assert same_symbols(one, more) != [0, 1, 2, 3, 4, 5]
+    assert same_symbols(more, one) is None  # it has no c
+    assert same_symbols(one, codec("aab", lowercase=True)) is None
+    assert same_symbols(codec("aab", units="bpe"), codec("bbbaac", units="bpe")) is None
+    assert same_symbols(codec("a b b", units="word"), codec("a a b", units="word")) == [0, 1, 2, 3, 5, 4]
+
+
+@torch.no_grad()
+def test_rows_may_be_selected_and_ensembles_fuse_too():
+    members = Ensemble(members=[sharp(Recurrent), sharp(Transformer, 2.0)])
+    members.memory_size_in_tests = 8
+    decoder = fused(members, "transformer")
+    memory = memory_for(decoder, (4, 2, 3))
+    assert all(BeamSearch(beam_size=3)(decoder, memory))
+    assert all(Sampling(seed=1)(decoder, memory))
+    state, token = decoder.start_rows(memory, 6), torch.tensor([BOS] * 6)
+    _, state = decoder.step(token, state, memory)
+    token = torch.tensor([4, 5, 4, 5, 4, 5])
+    rows = torch.tensor([1, 0, 3, 2, 5, 4])
+    scores, _ = decoder.step(token, state, memory)
+    swapped, _ = decoder.step(token[rows], select(state, rows), memory)
+    torch.testing.assert_close(swapped, scores[rows])
+
+
+def test_it_refuses_what_cannot_be_fused():
+    recurrent, transducer = sharp(Recurrent), sharp(Transducer)
+    with pytest.raises(SeqloomError, match="lm_weight = -1"):
+        Fusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
+    with pytest.raises(SeqloomError, match="silent"):
+        Fusion(decoder=recurrent, language_model=transducer, weight=1)
+    other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
+    decoder = Fusion(decoder=recurrent, language_model=other, weight=1)
+    decoder.memory_size_in_tests = 8
+    memory = memory_for(decoder, (3,))
+    with pytest.raises(SeqloomError, match="6 and 7 symbols"):
+        decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)
+
+
+# -- rescoring
+
+
+def predictions(*scored):
+    return [Prediction(text, score, list(text), []) for text, score in scored]
+
+
+def language_model(running=False):
+    """A text is worth as many nats as it has letters a."""
+    asked = []
+
+    def score(texts):
+        asked.append(list(texts))
+        return [-float(text.count("a")) - (len(texts) - 1 if running else 0) for text in texts]
+
+    return SimpleNamespace(task=SimpleNamespace(source=None, running=running), score=score, asked=asked, path=None)
+
+
+def test_outputs_are_ranked_by_both():
+    answers = [predictions(("aa", -1.0), ("b", -2.0), ("ab", -2.2)), predictions(("aa", -3.0)), []]
+    model = language_model()
+    found = rescored(answers, model, 0.5)
+    assert [[(one.text, one.score) for one in each] for each in found] == [
+        [("aa", -2.0), ("b", -2.0), ("ab", -2.7)],
+        [("aa", -4.0)],
+        [],
+    ]
+    assert [one.text for one in rescored(answers, model, 0.6)[0]] == ["b", "aa", "ab"]
+    assert rescored(answers, model, 0.0)[0] == answers[0]
+    assert model.asked[0] == ["aa", "b", "ab"]  # each text once
+
+
+def test_lines_of_a_running_text_are_read_one_by_one():
+    (found,) = rescored([predictions(("aa", -1.0), ("b", -2.0))], language_model(running=True), 1.0)
+    assert [(one.text, one.score) for one in found] == [("b", -2.0), ("aa", -3.0)]
+
+
+def test_rescoring_wants_a_language_model_and_a_weight():
+    reader = SimpleNamespace(task=SimpleNamespace(source=object(), running=False), path="runs/x")
+    with pytest.raises(SeqloomError, match=r"runs/x.*reads a source"):
+        rescored([], reader, 0.5)
+    with pytest.raises(SeqloomError, match="rescore_weight = nan"):
+        rescored([], language_model(), float("nan"))
