@@ -8,6 +8,10 @@ class SeqloomError(Exception):
     """A mistake a person can mend. The message is one line; the CLI prints it and exits with code 2."""
 
 
+class UnreadableError(SeqloomError):
+    """A value that its codec cannot read: in a file of examples, a bad line."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint for a misspelt name: ' (did you mean "lstm"?)', or the choices when nothing is close."""
     choices = sorted(known)

@@ -22,9 +22,9 @@ import numpy as np
 
 from seqloom.data.corpus import Corpus
 from seqloom.data.readers import Tally, from_pairs, read
-from seqloom.data.remembered import Remembered
+from seqloom.data.remembered import Remembered, at_rest
 from seqloom.data.symbols import EOS
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
@@ -112,26 +112,27 @@ def prepare(
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     cache = Path(cache)
-    options = {"skip_bad": skip_bad, "max_characters": max_characters, "running": running}
+    options: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "running": running}
+    options["located"] = source is not None and source.names_files
     columns = 1 if source is None else 2
     with repeatable(train, cache) as train_data, repeatable(valid, cache) as valid_data:
-        known = _remembered(cache, train, valid, source, target, fit, seed=seed, max_valid=max_valid, **options)
+        known = _remembered(cache, train, valid, source, target, fit, options, seed=seed, max_valid=max_valid)
         if known is not None and (recalled := _recalled(known, cache, source, target, fit)):
             return recalled
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
-        found = _scan(examples(train_data, columns, tally=tally, **options), seed)
+        found = _scan(train_data, source, target, seed, tally, options)
         if valid_data is None:
             held = _last_tenth(found.sizes) if running else _held_out(found.sources, max_valid)  # (N,)
             given, leaks = None, 0
-            valid_examples = list(_chosen(examples(train_data, columns, **options), held))
+            valid_examples = list(_chosen(found.usable(examples(train_data, columns, **options)), held))
         else:
             held = np.zeros(len(found.sources), dtype=bool)
-            valid_examples = list(examples(valid_data, columns, tally=valid_tally, **options))
-            given = _scan(valid_examples, seed)
+            given = _scan(valid_data, source, target, seed, valid_tally or Tally(), options)
+            valid_examples = list(given.usable(examples(valid_data, columns, **options)))
             leaks = len(np.intersect1d(found.sources, given.sources))
 
         def training() -> Iterator[Example]:
-            return _chosen(examples(train_data, columns, **options), ~held)
+            return _chosen(found.usable(examples(train_data, columns, **options)), ~held)
 
         if fit:
             _fit(training, source, target)
@@ -167,7 +168,14 @@ def prepare(
 
 
 def _remembered(
-    cache: Path, train: Data, valid: Data | None, source: Codec | None, target: Codec, fit: bool, **settings: Any
+    cache: Path,
+    train: Data,
+    valid: Data | None,
+    source: Codec | None,
+    target: Codec,
+    fit: bool,
+    options: dict[str, Any],
+    **settings: Any,
 ) -> Remembered | None:
     """Where it is kept what these data were found to be; None for what is read anew each time."""
     paths = [paths_of(train), paths_of(valid)]
@@ -176,7 +184,12 @@ def _remembered(
     codecs = list(_learners(source, target).values())
     learned = None if fit else [codec_key(codec) for codec in codecs]
     told = {"files": list(map(len, paths)), "sides": [source is None, source is target], "learned": learned}
-    return Remembered.of(cache, paths[0] + paths[1], codecs, **told, **settings)
+    if options["located"]:
+        named = _named(example.source for each in paths if each for example in examples(each, 2, **options))
+        if named is None:
+            return None
+        settings["named"] = named
+    return Remembered.of(cache, paths[0] + paths[1], codecs, **told, **settings, **options)
 
 
 def _recalled(known: Remembered, cache: Path, source: Codec | None, target: Codec, fit: bool) -> Dataset | None:
@@ -192,6 +205,17 @@ def _recalled(known: Remembered, cache: Path, source: Codec | None, target: Code
         return Dataset(train, valid, valid_examples, Report(**report))
     except (SeqloomError, TypeError):
         return None
+
+
+def _named(paths: Iterable[str]) -> str | None:
+    """A hash of what the files that examples name are known by; None while one of them may be written."""
+    found = hashlib.sha256()
+    for path in paths:
+        about = at_rest(path)
+        if about is None:
+            return None
+        found.update(repr(about).encode())
+    return found.hexdigest()
 
 
 def _learners(source: Codec | None, target: Codec) -> dict[str, Codec]:
@@ -244,10 +268,41 @@ def is_pipe(path: str) -> bool:
     return path == "-" or Path(path).is_fifo()
 
 
-def examples(data: Any, columns: int, **options: Any) -> Iterator[Example]:
+def examples(data: Any, columns: int, located: bool = False, **options: Any) -> Iterator[Example]:
     """Of files or of a list; the options are those of `readers.read`."""
     paths = paths_of(data)
-    return read(paths, columns, **options) if paths else from_pairs(data, columns, **options)
+    return read(paths, columns, located=located, **options) if paths else from_pairs(data, columns, **options)
+
+
+def accepted(
+    rows: Iterable[Example],
+    source: Codec | None,
+    target: Codec,
+    title: str,
+    skip_bad: bool,
+    tally: Tally,
+    refused: set[int],
+) -> Iterator[tuple[Example, Any, Any]]:
+    """Examples and the contents of their sides. One that a codec cannot read is a bad line, and noted as refused."""
+    good = False
+    for example in rows:
+        side = "source"
+        try:
+            first = None if source is None else source.content(example.source)
+            side = "target"
+            second = target.content(example.target)
+        except UnreadableError as bad:
+            if not skip_bad:
+                advice = "mend the line, or skip bad lines with --skip-bad"
+                raise SeqloomError(f"{title}, line {example.line}: {bad}; {advice}") from None
+            tally.skip(f"unreadable {side}", example.line)
+            refused.add(example.line)
+            continue
+        good = True
+        yield example, first, second
+    if not good:
+        reasons = ", ".join(f"{count} x {reason}" for reason, count in tally.reasons.most_common())
+        raise SeqloomError(f"{title} has no usable line: all {tally.read} were skipped ({reasons})")
 
 
 def _chosen(examples: Iterator[Example], mask: np.ndarray) -> Iterator[Example]:
@@ -279,6 +334,11 @@ class _Found:
     pairs: np.ndarray  # (N,) uint64
     sizes: np.ndarray  # (N,): bytes of the targets, and one more for the line break
     content: str
+    refused: frozenset[int]  # lines that a codec cannot read
+
+    def usable(self, rows: Iterable[Example]) -> Iterator[Example]:
+        """The same examples, read again."""
+        return (example for example in rows if example.line not in self.refused)
 
     @property
     def duplicates(self) -> int:
@@ -291,19 +351,21 @@ class _Found:
         return int(np.count_nonzero(targets > 1))
 
 
-def _scan(examples: Iterable[Example], seed: int) -> _Found:
+def _scan(data: Any, source: Codec | None, target: Codec, seed: int, tally: Tally, options: dict[str, Any]) -> _Found:
     sources, pairs, sizes = array("Q"), array("Q"), array("Q")
-    content = hashlib.sha256()
-    for example in examples:
-        target = _bytes(example.target)
-        first = target if example.source is None else _bytes(example.source)
-        sizes.append(len(target) + 1)
+    content, refused = hashlib.sha256(), set[int]()
+    title = " and ".join(paths_of(data)) or "the list of examples"
+    rows = examples(data, 1 if source is None else 2, tally=tally, **options)
+    for _, asked, answer in accepted(rows, source, target, title, options["skip_bad"], tally, refused):
+        second = _bytes(answer)
+        first = second if source is None else _bytes(asked)
+        sizes.append(len(second) + 1)
         sources.append(_hash(first, seed))
-        pair = b"%d:%b%b" % (len(first), first, target)  # the length keeps (ab, c) and (a, bc) apart
+        pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart
         pairs.append(_hash(pair, seed))
         content.update(b"%d:%b" % (len(pair), pair))
     hashes = [np.array(each, dtype=np.uint64) for each in (sources, pairs)]
-    return _Found(hashes[0], hashes[1], np.array(sizes, dtype=np.int64), content.hexdigest())
+    return _Found(hashes[0], hashes[1], np.array(sizes, dtype=np.int64), content.hexdigest(), frozenset(refused))
 
 
 def _hash(value: bytes, seed: int) -> int:

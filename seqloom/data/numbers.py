@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.arrays import as_numpy
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.files import replace_file, saving, to_json
 from seqloom.plain_contracts import Codec
 
@@ -54,6 +54,10 @@ class Numbers(Codec):
         vectors = [[float(str(number)) for number in vector] for vector in _float32(values)]
         return vectors if self.features > 1 else [number for vector in vectors for number in vector]
 
+    def content(self, value: Any) -> Any:
+        _array(value)
+        return value
+
     def normal(self, value: Any) -> list[list[float]] | list[float]:
         """The value as a perfect output would be."""
         return self.decode(self.encode(value))
@@ -92,12 +96,12 @@ def _array(value: Any) -> np.ndarray:
     """Any form of a value as float32 (T, F)."""
     array = _from_text(value) if isinstance(value, str) else _from_python(value)
     if not array.size:
-        raise SeqloomError(f"the numbers {_shown(value)} are empty; expected at least one vector")
+        raise UnreadableError(f"the numbers {_shown(value)} are empty; expected at least one vector")
     with np.errstate(over="ignore"):
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
         place = int(np.argmin(np.isfinite(array).all(1))) + 1
-        raise SeqloomError(f"the numbers {_shown(value)} are not finite at vector {place}; expected finite float32")
+        raise UnreadableError(f"the numbers {_shown(value)} are not finite at vector {place}; expected finite float32")
     return array
 
 
@@ -112,14 +116,14 @@ def _from_text(text: str) -> np.ndarray:
     for place, vector in enumerate(vectors, start=1):
         if vector.count(",") + 1 != width:
             found = f"has {_components(vector.count(',') + 1)}, expected {width} like the first"
-            raise SeqloomError(f"the numbers {_shown(text)}: vector {place} {found}")
+            raise UnreadableError(f"the numbers {_shown(text)}: vector {place} {found}")
     components = ",".join(vectors).split(",") if vectors else []
     try:
         return np.array(components, dtype=np.float64).reshape(-1, width)
     except ValueError:
         wrong = next(component for component in components if not _is_number(component))
         expected = 'expected numbers, such as "0.31,1 0.44,0"'
-        raise SeqloomError(f"the numbers {_shown(text)}: {wrong[:40]!r} is none; {expected}") from None
+        raise UnreadableError(f"the numbers {_shown(text)}: {wrong[:40]!r} is none; {expected}") from None
 
 
 def _from_python(value: Any) -> np.ndarray:
@@ -128,11 +132,11 @@ def _from_python(value: Any) -> np.ndarray:
     try:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:  # lists of different lengths
-        raise SeqloomError(f"the numbers {_shown(value)} are ragged; {expected}") from None
+        raise UnreadableError(f"the numbers {_shown(value)} are ragged; {expected}") from None
     if array.dtype.kind not in "iuf" and array.size:
-        raise SeqloomError(f"the numbers {_shown(value)} hold {array.dtype} values; {expected}")
+        raise UnreadableError(f"the numbers {_shown(value)} hold {array.dtype} values; {expected}")
     if array.ndim > 2:
-        raise SeqloomError(f"the numbers {_shown(value)} have {array.ndim} axes; {expected}")
+        raise UnreadableError(f"the numbers {_shown(value)} have {array.ndim} axes; {expected}")
     return array if array.ndim == 2 else array.reshape(-1, 1)
 
 

@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -61,10 +61,12 @@ def read(
     skip_bad: bool = False,
     tally: Tally | None = None,
     running: bool = False,
+    located: bool = False,
 ) -> Iterator[Example]:
     """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of plain text.
 
-    In a running text every line counts, empty ones too, and a tab is a character.
+    In a running text every line counts, empty ones too, and a tab is a character. Sources that are `located` are paths:
+    from the folder of the file that names them, or, where they lead nowhere, from the current one.
     """
     names = [str(path) for path in paths]
     _check_paths(names, columns)
@@ -84,7 +86,14 @@ def read(
     lines = _aligned(names, max_characters) if len(names) == 2 else zip(_lines(names[0], max_characters))
     if columns == 1 and not running and not _is_json(names[0]):
         lines = (raws if raws and raws[0].strip() else None for raws in lines)  # plain text has paragraphs
-    yield from _examples(lines, parse, title, skip_bad, tally if tally is not None else Tally(), running)
+    found = _examples(lines, parse, title, skip_bad, tally if tally is not None else Tally(), running)
+    folder = Path(names[0]).absolute().parent
+    yield from (replace(each, source=_placed(folder, each.source)) for each in found) if located else found
+
+
+def _placed(folder: Path, name: str) -> str:
+    beside, here = folder / name, Path(name).absolute()
+    return str(here if here.exists() and not beside.exists() else beside)
 
 
 def from_pairs(

@@ -1,8 +1,9 @@
 """What was found in files, for the next run on the same ones: where their corpora are, what to validate with, codecs.
 
-A file is the same as long as its path, its size and the time it was written are; then it is not read again. One that
-was written a moment ago may be written once more within the same tick of the clock, and a pipe, a list or a codec of
-one's own tells nothing of itself: what was found there is not remembered.
+A file is the same as long as its path, its size and the time it was written are; then it is not read again. So it is
+with the files that its lines name, such as recordings. One that was written a moment ago may be written once more
+within the same tick of the clock, and a pipe, a list or a codec of one's own tells nothing of itself: what was found
+there is not remembered.
 """
 
 from __future__ import annotations
@@ -40,15 +41,9 @@ class Remembered:
         """For these files, read with these settings by codecs as they were built; None where nothing can be kept."""
         if not paths or not all(type(codec).__module__.startswith("seqloom.") for codec in codecs):
             return None
-        files = []
-        for path in paths:
-            try:
-                about = os.stat(path)
-            except OSError:
-                return None
-            if time.time() - about.st_mtime < MOMENT:
-                return None
-            files.append([os.path.abspath(path), about.st_size, about.st_mtime_ns])
+        files = list(map(at_rest, paths))
+        if None in files:
+            return None
         kinds = [[type(codec).__qualname__, settings_of(codec)] for codec in codecs]
         said = json.dumps([FORMAT, files, kinds, settings], sort_keys=True, default=str)
         return cls(cache / "remembered" / hashlib.sha256(said.encode()).hexdigest()[:32])
@@ -86,6 +81,17 @@ class Remembered:
             pass
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def at_rest(path: str) -> tuple[str, int, int] | None:
+    """What a file is known by; None while it may be written."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    if time.time() - about.st_mtime < MOMENT:
+        return None
+    return os.path.abspath(path), about.st_size, about.st_mtime_ns
 
 
 def settings_of(codec: Codec) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
 from seqloom.errors import SeqloomError, nearest
 from seqloom.files import replace_file, saving
-from seqloom.plain_contracts import Codec
+from seqloom.plain_contracts import Codec, Feed
 
 Units = Literal["char", "word", "bpe", "unigram", "byte"]
 UNKNOWN = "⁇"
@@ -148,6 +149,10 @@ class Text(Codec):
         settings = json.dumps([self.units, self.size, self.lowercase]).encode()
         return hashlib.sha256(settings + self._content()).hexdigest()
 
+    def feed(self) -> Feed:
+        """Characters and bytes as they come, words and their pieces when the word is complete."""
+        return Reading(self)
+
     def spellings(self, value: str) -> list[list[int]]:
         """The ids of a text within another: after a space, pieces of several characters may be others."""
         forms = [value, f" {value}"] if self.units in ("bpe", "unigram") else [value]
@@ -204,6 +209,28 @@ class Text(Codec):
 
     def _path(self, folder: Path, name: str) -> Path:
         return Path(folder) / f"{name}.{'sentencepiece.model' if self.units == 'unigram' else 'tokenizer.json'}"
+
+
+class Reading(Feed):
+    """Text as it comes. It is cut before white space only, where no piece goes on and no letter looks back."""
+
+    def __init__(self, codec: Text):
+        self.codec, self.rest = codec, ""
+        alone = codec.units in ("char", "byte") and not codec.lowercase  # a small sigma looks at the rest of its word
+        space = r"\s" if codec.units == "word" else r"[ \n]"  # pieces and Python differ on what else is white space
+        self.certain = re.compile(".*" if alone else rf".*\S(?={space})", re.DOTALL)
+
+    def feed(self, raw: str) -> np.ndarray:
+        self.codec.normal(raw)  # complains of what is no text
+        text = self.rest + raw
+        found = self.certain.match(text)
+        end = found.end() if found else 0
+        self.rest = text[end:]
+        return self.codec.encode(text[:end])
+
+    def close(self) -> np.ndarray:
+        text, self.rest = self.rest, ""
+        return self.codec.encode(text)
 
 
 def _ids(values: Any) -> list[int]:

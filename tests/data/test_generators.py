@@ -10,15 +10,17 @@ from seqloom.data.generators import drawing
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
+from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
+from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
 from seqloom.data.numbers import Numbers
 from seqloom.errors import SeqloomError
 from seqloom.generating import as_lines, generated, generators
 from seqloom.parts import files
 from seqloom.types import Example
 
-ALL = (adding, addition, arithmetic, copying, counting)
+ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy)
 
 
 @pytest.mark.parametrize("generator", ALL)
@@ -30,7 +32,7 @@ def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
     assert generator(200, seed=4) != many
 
 
-@pytest.mark.parametrize("generator", [adding, addition, arithmetic, copying])
+@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying])
 def test_no_source_comes_twice(generator):
     examples = generator(5000)
     assert len({example.source for example in examples}) == 5000
@@ -109,6 +111,35 @@ def test_copies_are_copies_and_reversals_reversals():
     assert {len(one.source) for one in forwards} == set(range(1, 11))
 
 
+@pytest.mark.parametrize("back", [1, 2, 4])
+def test_each_mark_asks_for_the_letter_so_many_places_before_it(back):
+    lengths = Counter()
+    for example in delayed_copy(800, symbols=4, back=back):
+        assert re.fullmatch("[abcd!]{8,16}", example.source)
+        marks = [place for place, symbol in enumerate(example.source) if symbol == "!"]
+        assert marks
+        assert all(after - before > back for before, after in zip([-1, *marks], marks))
+        assert example.target == "".join(example.source[place - back] for place in marks)
+        assert earliest(example.source) == [place + 1 for place in marks]
+        lengths[len(example.source)] += 1
+    assert set(lengths) == set(range(8, 17))
+
+
+def test_a_delay_is_counted_from_the_mark_on_in_outputs_of_the_right_length():
+    assert earliest("cad!bbc!e") == [4, 8]
+    assert delays(["cad!bbc!e", "ab!c", "ab!d"], [[4, 9], [], [2]]) == [0, 1, -1]
+
+
+def test_a_letter_of_the_cipher_is_known_when_so_many_more_are():
+    for ahead in (0, 2, 3):
+        for example in cipher(300, symbols=6, shortest=2, longest=7, ahead=ahead):
+            assert example.target.lower() == example.source
+            for place, letter in enumerate(example.target):
+                key = example.source[place + ahead] if place + ahead < len(example.source) else "a"
+                assert letter.isupper() == (key in "abc")
+    assert {len(example.source) for example in cipher(300)} == set(range(15, 26))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -120,6 +151,10 @@ def test_copies_are_copies_and_reversals_reversals():
         (lambda: arithmetic(26, digits=1), "arithmetic: count is 26, expected 1 to 25"),
         (lambda: arithmetic(1, letters=-1), "arithmetic: letters is -1, expected 0 or more"),
         (lambda: counting(1, shortest=5, longest=4), "counting: longest is 4, expected 5 or more"),
+        (lambda: delayed_copy(1, back=8), "delayed_copy: shortest is 8, expected 9 or more"),
+        (lambda: delayed_copy(33, symbols=2), "delayed_copy: count is 33, expected 1 to 32"),
+        (lambda: cipher(1, ahead=-1), "cipher: ahead is -1, expected 0 or more"),
+        (lambda: cipher(1, shortest=3, longest=2), "cipher: longest is 2, expected 3 or more"),
         (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
         (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
     ],

@@ -23,6 +23,7 @@ LINES = [
 ] * 5
 UNITS = ["char", "word", "bpe", "unigram", "byte"]
 FITTED = {units: Text(units=units, size=400).fit(LINES) for units in UNITS}
+LOWERCASE = {units: Text(units=units, size=400, lowercase=True).fit(LINES) for units in UNITS}
 odd = st.text() | st.lists(
     st.sampled_from([*SYMBOLS, "<0x41>", "▁", "▅", " ", "\x00", "\n", "\r", "\t", "the ", "é", "\u2028", "⁇", "<s>"])
 ).map("".join)
@@ -203,3 +204,28 @@ def test_an_error_of_the_reader_reaches_the_caller(units):
 
     with pytest.raises(SeqloomError, match="line 2 is bad"):
         Text(units=units).fit(lines())
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("units", UNITS)
+@settings(max_examples=100, deadline=None)
+@given(chunks=st.lists(odd | st.sampled_from(["", " ", "Σ", "the", "\x1c", "\xa0", "\u2003", "fox's", "!?", "dog "])))
+@example(chunks=["the", "Σ", " "])
+@example(chunks=["a", "Σ", "a"])
+def test_in_whatever_chunks_a_text_comes_it_is_that_of_the_whole(units, lowercase, chunks):
+    codec = (LOWERCASE if lowercase else FITTED)[units]
+    feed = codec.feed()
+    found = [*(feed.feed(chunk) for chunk in chunks), feed.close()]
+    assert np.concatenate(found).tolist() == codec.encode("".join(chunks)).tolist()
+    assert all(ids.dtype == np.int64 for ids in found)
+
+
+def test_a_word_is_complete_when_a_space_follows_and_a_character_at_once():
+    for units, counts in {"char": [2, 1, 2, 0], "byte": [2, 1, 2, 0], "word": [1, 0, 0, 1]}.items():
+        feed = FITTED[units].feed()
+        assert [*(len(feed.feed(chunk)) for chunk in ("a ", " ", "do")), len(feed.close())] == counts
+    feed = FITTED["bpe"].feed()
+    assert [FITTED["bpe"].decode(feed.feed(chunk)) for chunk in ("the qu", "ick ", " ")] == ["the", " quick", ""]
+    assert FITTED["bpe"].decode(feed.close()) == "  "
+    with pytest.raises(SeqloomError, match="expected a string"):
+        feed.feed(b"the")

@@ -1,0 +1,60 @@
+"""Sound from a pipe: the header of a WAV file, then its samples as they come. A pipe has no end to look at first."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from seqloom.errors import SeqloomError
+
+PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
+KINDS = {(PCM, 16): ("<i2", 2**15), (PCM, 32): ("<i4", 2**31), (FLOAT, 32): ("<f4", 1), (FLOAT, 64): ("<f8", 1)}
+
+
+def samples(file: BinaryIO, seconds: float = 0.1) -> tuple[int, Iterator[np.ndarray]]:
+    """The sample rate, and chunks of samples from -1 to 1, its channels averaged.  (n,) float32 each"""
+    if file.read(4) != b"RIFF" or len(file.read(4)) < 4 or file.read(4) != b"WAVE":
+        raise SeqloomError("standard input is not a WAV stream: pipe a .wav file, or `arecord -f S16_LE -r RATE`")
+    kind = None
+    while True:
+        name, size = header(file)
+        if name == b"data":
+            break
+        body = file.read(size + size % 2)
+        if name == b"fmt " and len(body) >= 16:
+            kind = struct.unpack("<HHIIHH", body[:16])
+            if kind[0] == EXTENSIBLE and len(body) >= 26:
+                kind = (struct.unpack("<H", body[24:26])[0], *kind[1:])
+    if kind is None:
+        raise SeqloomError("the WAV stream has no format before its data: it is damaged, write it again")
+    code, channels, rate, _, _, bits = kind
+    if (code, bits) not in KINDS or not channels or not rate:
+        known = "16 or 32 bit integers, 32 or 64 bit floats"
+        raise SeqloomError(f"the WAV stream has samples of kind {code} with {bits} bits: expected {known}")
+    dtype, largest = KINDS[code, bits]
+    return rate, chunks(file, dtype, largest, channels, max(int(rate * seconds), 1), size)
+
+
+def header(file: BinaryIO) -> tuple[bytes, int]:
+    """The name and size of the next part of the file."""
+    found = file.read(8)
+    if len(found) < 8:
+        raise SeqloomError("the WAV stream ends in its header: it is damaged, write it again")
+    return found[:4], struct.unpack("<I", found[4:])[0]
+
+
+def chunks(file: BinaryIO, dtype: str, largest: int, channels: int, count: int, size: int) -> Iterator[np.ndarray]:
+    """Samples until the end. A recorder that does not know how long it will run writes a size of 0, or a huge one."""
+    width = np.dtype(dtype).itemsize * channels
+    left = size if 0 < size < 2**31 - 2**20 else None
+    while left is None or left >= width:
+        data = file.read(count * width if left is None else min(count * width, left))
+        data = data[: len(data) // width * width]
+        if not data:
+            return
+        left = None if left is None else left - len(data)
+        found = np.frombuffer(data, dtype).astype(np.float32) / np.float32(largest)
+        yield found.reshape(-1, channels).mean(1, dtype=np.float32)
