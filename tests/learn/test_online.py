@@ -1,0 +1,74 @@
+"""Decoders that write while they read learn when to write; the controls show what they learn it by."""
+
+from typing import Any
+
+import pytest
+
+from seqloom.data.generators.delayed_copy import delayed_copy, delays
+
+examples = [(each.source, each.target) for each in delayed_copy(3200, shortest=6, longest=12)]
+train, test = examples[:3000], examples[3000:]
+TEXT = {"type": "text", "units": "char"}
+
+
+def recipe(decoder: dict[str, Any], objective: dict[str, Any], steps: int) -> dict[str, Any]:
+    return {
+        "seed": 1,
+        "objective": objective,
+        "search": {"type": "prefix_beam", "beam_size": 1},
+        "task": {"source": TEXT, "target": TEXT, "metrics": ["exact"]},
+        "encoder": {"type": "recurrent", "embedding_size": 32, "size": 64},
+        "decoder": {"embedding_size": 16, "size": 64, **decoder},
+        "train": {
+            "schedule": "cosine",
+            "warmup": 20,
+            "validate_every": 10_000,
+            "device": "cpu",
+            "tokens": 512,
+            "steps": steps,
+            "learning_rate": 1e-2,
+        },
+    }
+
+
+def emissions(**objective: Any) -> dict[str, Any]:
+    return recipe({"type": "emission"}, {"type": "emission", **objective}, 250)
+
+
+def blocks(**objective: Any) -> dict[str, Any]:
+    attention = {"type": "additive", "size": 32}
+    decoder = {"type": "neural_transducer", "block": 3, "symbols_per_block": 2, "attention": attention}
+    return recipe(decoder, {"type": "alignment", **objective}, 250)
+
+
+def delay(model: Any) -> float:
+    """How many letters later than they could symbols are written, on average."""
+    sources = [source for source, _ in test]
+    late = delays(sources, [found.times for found in model.best(sources)])
+    return sum(late) / len(late)
+
+
+def test_stochastic_emissions_write_what_is_asked_for_where_it_is_asked(learn):
+    model = learn(emissions(), train)
+    assert model.evaluate(test)["exact"] >= 90
+    assert abs(delay(model)) <= 1
+
+
+def test_whose_coins_are_worth_nothing_where_they_are_forced_waits_to_be_forced(learn):
+    assert learn(emissions(bound=False), train).evaluate(test)["exact"] <= 20
+
+
+@pytest.fixture(scope="module")
+def transducer(learn):
+    return learn(blocks(), train)
+
+
+def test_a_neural_transducer_writes_in_the_block_in_which_it_can_or_soon_after(transducer):
+    assert transducer.evaluate(test)["exact"] >= 80
+    assert 0 <= delay(transducer) <= 3
+
+
+def test_aligned_by_a_narrow_beam_symbols_are_put_off_and_not_learned(learn, transducer):
+    model = learn(blocks(search="beam"), train)
+    assert model.evaluate(test)["exact"] <= 50
+    assert delay(model) > delay(transducer)
