@@ -1,0 +1,170 @@
+"""Read and write: teach an agent when to write, by the quality and the delay of what it writes. Gu et al. 2017, sec. 4.
+
+An agent draws its decisions, and its translator says its likeliest symbol wherever it writes. A step is worth
+
+    the change of the reward, smoothed BLEU of the symbols so far, as it writes
+    alpha (sgn(c - c*) + 1)           c: inputs read in a row    `waits` = c*, `waits_weight` = alpha <= 0
+    beta max(d - d*, 0) at the end    d: average proportion      `proportion` = d*, `proportion_weight` = beta <= 0
+
+and a decision is made likelier by what follows it, less what a linear baseline expects of the same thoughts (REINFORCE,
+Williams 1992). `entropy` pays for being undecided. Only the agent's policy learns: start from a translator with `init`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.contracts import Objective
+from seqloom.errors import SeqloomError
+from seqloom.layers.dropout import without_dropout
+from seqloom.model import Model
+from seqloom.objectives.paths import bodies, room
+from seqloom.objectives.reward import Of, Reward
+from seqloom.types import Batch, Loss, Memory, Padded
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Decisions of each row, S of them, until it has ended, and what came of them."""
+
+    thoughts: Tensor  # (rows, S, D)
+    ends: Tensor  # (rows, S): the log-probability to end
+    wrote: Tensor  # (rows, S): rather than read
+    free: Tensor  # (rows, S): both were possible
+    live: Tensor  # (rows, S): the row had not ended
+    times: Tensor  # (rows, S): how many states had been read
+    written: Tensor  # (rows, S): how many symbols had been written before
+    tokens: Padded  # (rows, U): without EOS
+
+
+class ReadWrite(Objective):
+    """Without drop-out. Count: sources. Logs: reward, quality and proportion, a mean a source.
+
+    Validated, it is the reward of the likeliest decisions, with its sign turned.
+    """
+
+    needs: ClassVar[str] = "decisions"
+    learns: ClassVar[str] = "decoder.policy."
+
+    def __init__(
+        self,
+        *,
+        hidden_size: int,
+        decode: Callable[[list[int]], Any] | None,
+        reward: str = "bleu",
+        reward_of: Of = "symbols",
+        samples: int = 5,
+        waits: int = 3,
+        waits_weight: float = -0.025,
+        proportion: float = 0.6,
+        proportion_weight: float = -1.0,
+        entropy: float = 0.01,
+        longest: float = 1.5,
+    ):
+        super().__init__()
+        if samples < 1 or waits < 1 or longest <= 0 or entropy < 0:
+            raise ValueError(
+                f"samples = {samples} and waits = {waits} must be 1 or more, longest = {longest} above 0, "
+                f"entropy = {entropy} 0 or more"
+            )
+        if waits_weight > 0 or proportion_weight > 0:
+            raise ValueError(
+                f"waits_weight = {waits_weight} and proportion_weight = {proportion_weight} must be 0 or less: "
+                "waiting costs"
+            )
+        self.samples, self.entropy, self.longest = samples, entropy, longest
+        self.waits, self.waits_weight = waits, waits_weight
+        self.proportion, self.proportion_weight = proportion, proportion_weight
+        self.reward = Reward(reward, reward_of, decode)
+        self.judge = nn.Linear(hidden_size, 1)
+
+    def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
+        agent: Any = model.decoder
+        if model.encoder is None or not model.encoder.streams:
+            raise SeqloomError(
+                'objective.type = "read_write": an agent must not see what it has not read; '
+                "take an encoder that reads one way, as encoder.bidirectional = false"
+            )
+        count = self.samples if self.training else 1
+        with torch.no_grad(), without_dropout(model):
+            memory = model.encode(batch.source)
+            memory = memory.select(memory.owner(memory.rows * count))  # rows of a source read on by themselves
+            walk = walked(agent, memory, room(batch.targets, self.longest), likeliest=not self.training)
+            quality, delays, proportions = self.judged(walk, memory, batch.targets, agent.eos)
+        sources = torch.tensor(len(batch.targets.lengths), device=quality.device)
+        worth = quality[:, -1] + delays.sum(1)  # (rows,)
+        logs = {"reward": worth, "quality": quality[:, -1], "proportion": proportions}
+        logs = {name: values.sum() / count for name, values in logs.items()}
+        if not self.training:
+            return Loss(-worth.sum(), sources, logs)
+        # What follows a decision: the quality still to be gained, and its own and all later delays.
+        follows = quality[:, -1:] - quality.gather(1, walk.written) + delays.flip(1).cumsum(1).flip(1)  # (rows, S)
+        surprise = follows - self.judge(walk.thoughts)[:, :, 0]
+        reads, writes = choices(agent, walk.thoughts, walk.ends)
+        chosen = torch.where(walk.wrote, writes, reads)
+        undecided = -(reads * reads.exp() + writes * writes.exp())
+        learned = -surprise.detach() * chosen - self.entropy * undecided + surprise.square()
+        return Loss(learned.masked_fill(~walk.free, 0).sum() / count, sources, logs)
+
+    def judged(self, walk: Walk, memory: Memory, targets: Padded, eos: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The quality after so many symbols (rows, U + 1), what delays cost (rows, S), the proportions (rows,)."""
+        rows, width = walk.tokens.values.shape
+        found, wanted = bodies(walk.tokens, None), bodies(targets, eos)
+        references = [wanted[row * len(wanted) // rows] for row in range(rows)]
+        prefixes = [each[:count] for each in found for count in range(width + 1)]  # the whole once it is over
+        values = self.reward(prefixes, [each for each in references for _ in range(width + 1)])
+        quality = torch.as_tensor(values, device=walk.ends.device).to(walk.ends.dtype).view(rows, width + 1)
+        in_a_row = torch.zeros_like(memory.lengths) + 1  # the first state is read before anything is decided
+        costs = []
+        for wrote in walk.wrote.unbind(1):
+            in_a_row = torch.where(wrote, 0, in_a_row + 1)
+            costs.append(torch.sign(in_a_row - self.waits) + 1)
+        delays = self.waits_weight * torch.stack(costs, dim=1).to(quality.dtype) * walk.live
+        symbols = walk.wrote & walk.live & (walk.written < walk.tokens.lengths[:, None])  # EOS is none
+        sums, lengths = (walk.times * symbols).sum(1).to(quality.dtype), walk.tokens.lengths
+        proportions = torch.where(lengths > 0, sums / (lengths.clamp(min=1) * memory.lengths), 1.0)
+        too_late = self.proportion_weight * (proportions - self.proportion).clamp(min=0)
+        final = walk.live.sum(1) - 1  # where each row made its last step
+        return quality, delays.scatter_add(1, final[:, None], too_late[:, None]), proportions
+
+
+def choices(agent: Any, thoughts: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities to read, and to write whatever it is, where both are possible."""
+    reads, writes = agent.decisions(thoughts, ends)
+    return reads, writes + torch.log1p(-ends.clamp(max=-1e-6).exp())  # who is sure of the end never writes
+
+
+def drawn(chance: Tensor) -> Tensor:
+    """True with such a probability.  (rows,)"""
+    return torch.rand_like(chance) < chance
+
+
+def walked(agent: Any, memory: Memory, longest: int, likeliest: bool = False) -> Walk:
+    """A row a source, of at most so many symbols; decisions are drawn, or the likeliest."""
+    state, token = agent.start(memory), torch.full_like(memory.lengths, agent.bos)
+    over = torch.zeros_like(token, dtype=torch.bool)
+    steps, tokens = [], []
+    while not bool(over.all()):
+        moment = agent.moment(token, state, memory)
+        state, written = moment.state, moment.state["written"]
+        _, writes = choices(agent, moment.thought, moment.end)
+        free = ~moment.last & ~over
+        wrote = moment.last | (writes.exp() > 0.5 if likeliest else drawn(writes.exp()))
+        no_end = moment.log_probs.index_fill(1, token.new_tensor([agent.eos]), float("-inf"))
+        symbol = torch.where(moment.last[:, None], moment.log_probs, no_end).argmax(1)
+        times = torch.minimum(state["clock"] + 1, memory.lengths)
+        steps.append((moment.thought, moment.end, wrote, free, ~over, times, written))
+        token = torch.where(wrote, symbol, agent.silent[0])
+        ends = wrote & ((symbol == agent.eos) | (written + 1 == longest))
+        tokens.append(torch.where(wrote & ~over & (symbol != agent.eos), symbol, -1))
+        over = over | ends
+    thoughts, ends, wrote, free, live, times, written = (torch.stack(each, dim=1) for each in zip(*steps))
+    rows = [torch.tensor([each for each in row if each >= 0]) for row in torch.stack(tokens, dim=1).tolist()]
+    padded = Padded.stack([row.to(memory.lengths) for row in rows])
+    written = torch.minimum(written, padded.lengths[:, None])
+    return Walk(thoughts, ends, wrote, free, live, times, written, padded)

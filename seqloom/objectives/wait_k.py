@@ -1,0 +1,32 @@
+"""Wait-k training: cross-entropy of targets that are written while the source is read (Ma et al. 2019, section 3.2).
+
+Each batch is written k inputs behind, and k is drawn anew, each of `shortest` to `longest` as likely: one model for all
+of them (multi-path training, Elbayad, Besacier & Verbeek 2020). Set both alike for a model of one k.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqloom.contracts import Objective
+from seqloom.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.simultaneous import Waiting
+from seqloom.types import Batch, Loss
+
+
+class WaitK(Objective):
+    """Validated, k is the mean of both. Logs: as cross-entropy."""
+
+    def __init__(self, *, shortest: int = 1, longest: int = 10, label_smoothing: float = 0.0):
+        super().__init__()
+        if not 1 <= shortest <= longest:
+            raise ValueError(f"shortest = {shortest} must be at least 1, and longest = {longest} not below it")
+        self.shortest, self.longest = shortest, longest
+        self.asked = {"wait": (shortest + longest) // 2}
+        self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
+
+    def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
+        drawn = int(torch.randint(self.shortest, self.longest + 1, ()))
+        decoder = Waiting.of(model, drawn if self.training else self.asked["wait"])
+        return self.cross_entropy.of(decoder(model.encode(batch.source), batch.inputs), batch)
