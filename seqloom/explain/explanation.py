@@ -46,10 +46,14 @@ class ExplainedHypothesis:
     alignment: Matrix = field(default_factory=list)  # U x T, mean over layers and heads; empty without a source
     source_attention: Heads = field(default_factory=list)  # U x T each
     self_attention: Heads = field(default_factory=list)  # U x U each; column 0 is <bos>, column j the token before j
+    times: list[float] = field(default_factory=list)  # U: how much of the source had been read; none where it all was
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
             expect(len(getattr(self, name)) == len(self.tokens), name, f"{len(self.tokens)} entries, one for a token")
+        if self.times:
+            expect(len(self.times) == len(self.tokens), "times", f"{len(self.tokens)} entries, one for a token")
+            expect(all(isfinite(time) and time >= 0 for time in self.times), "times", "numbers from 0 on")
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
         expect(
             all(0 <= p <= 1.0001 for ranked in self.runners_up for _, p in ranked),
@@ -71,12 +75,16 @@ class Explanation:
     tree: list[TreeNode] = field(default_factory=list)
     encoder_attention: Heads = field(default_factory=list)  # T x T each
     model: dict[str, str] = field(default_factory=dict)  # small facts: recipe, parameters, search settings
+    picture: Matrix = field(default_factory=list)  # of a source of sound: energy from 0 to 1, positions x bands
+    seconds: float = 0.0  # that a position of the source lasts
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
         for heads in self.encoder_attention:
             for matrix in heads:
                 expect_matrix(matrix, "encoder_attention", len(self.source), len(self.source))
+        if self.picture:
+            expect_matrix(self.picture, "picture", len(self.picture), len(self.picture[0]))
         for hypothesis in self.hypotheses:
             if hypothesis.alignment:
                 expect_matrix(hypothesis.alignment, "alignment", len(hypothesis.tokens), len(self.source))

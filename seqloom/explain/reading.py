@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,20 +89,13 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     hypotheses = []
     for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
         ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
-        best = reading.log_probs.topk(min(RUNNERS_UP, reading.log_probs.shape[-1]), dim=-1)
-        runners_up: list[list[tuple[str, float]]] = []
-        for chosen, ranked, values in zip(ids, best.indices.tolist(), best.values.exp().tolist()):
-            likeliest = dict(zip(ranked, values))
-            if chosen not in likeliest:  # a constraint may have chosen for the model
-                likeliest[chosen] = float(reading.log_probs[len(runners_up), chosen].exp())
-            runners_up.append([(piece(token), value) for token, value in likeliest.items()])
         hypotheses.append(
             ExplainedHypothesis(
                 text=str(task.decode(one.tokens, source)),
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],
-                runners_up=runners_up,
+                runners_up=[likeliest(row, token, piece) for row, token in zip(reading.log_probs, ids)],
                 alignment=reading.alignment,
                 source_attention=reading.source_attention if rank < DETAILED else [],
                 self_attention=reading.self_attention if rank < DETAILED else [],
@@ -117,6 +110,15 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
         encoder_attention=[] if inner is None else inner[0].tolist(),
         model=facts(predictor, search),
     )
+
+
+def likeliest(log_probs: Tensor, chosen: int, piece: Callable[[int], str]) -> list[tuple[str, float]]:
+    """The symbols that might have stood in a place with their probabilities, the chosen one among them.  (V,)"""
+    best = log_probs.topk(min(RUNNERS_UP, len(log_probs)))
+    ranked = dict(zip(best.indices.tolist(), best.values.exp().tolist()))
+    if chosen not in ranked:  # a constraint may have chosen for the model
+        ranked[chosen] = float(log_probs[chosen].exp())
+    return [(piece(token), value) for token, value in ranked.items() if value]
 
 
 def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
@@ -139,7 +141,7 @@ def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
     return nodes
 
 
-def facts(predictor: Predictor, search: BeamSearch) -> dict[str, str]:
+def facts(predictor: Predictor, search: Any) -> dict[str, str]:
     recipe = predictor.recipe
     parameters = sum(value.numel() for value in predictor.model.parameters())
     described = {

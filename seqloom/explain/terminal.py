@@ -26,6 +26,7 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
     lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
     for title, part in (
         ("tokens: probability, and what else was likely", token_table(best, width)),
+        ("written: when so much had been read", moments(explanation, best, width)),
         ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
         ("n-best: score, and difference to the best", n_best(explanation.hypotheses, width)),
     ):
@@ -56,6 +57,16 @@ def token_table(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
             )
         )
     return [cut(line, width) for line in lines]
+
+
+def moments(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """When each piece was written, of a model that writes before it has read all."""
+    column = min(longest(hypothesis.tokens), width // 4)
+    seconds, lines = explanation.seconds, []
+    for token, time in zip(hypothesis.tokens, hypothesis.times):
+        read = f"{time * seconds:7.2f} s" if seconds else " ".join(map(shown, explanation.source[: int(time)]))
+        lines.append(cut(Text.assemble(fitted(shown(token), column), "  ", (read, "blue")), width))
+    return lines
 
 
 def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:

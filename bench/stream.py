@@ -1,0 +1,112 @@
+"""An hour of sound through one stream: what a minute costs at the beginning and at the end, and what is kept.
+
+    OMP_NUM_THREADS=1 python -m bench.stream RUN FILE.tsv [--minutes N] [--out FILE]
+
+The recordings of a file, as it was trained on, one after the other without an end, in chunks of a tenth of a second.
+Time is that of the processor; memory is the whole process's, at the end of each minute of sound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench import measuring
+from seqloom.errors import SeqloomError
+from seqloom.predict import Predictor
+
+CHUNK = 0.1  # seconds
+
+
+def sound(model: Predictor, data: Path) -> tuple[int, Iterator[np.ndarray]]:
+    """The sample rate, and chunks without an end."""
+    import soundfile
+
+    paths = [example.source for example in model.examples([str(data)])]
+    rate = int(soundfile.info(paths[0]).samplerate)
+
+    def chunks() -> Iterator[np.ndarray]:
+        size = int(rate * CHUNK)
+        for path in cycle(paths):
+            samples = soundfile.read(path, dtype="float32")[0]
+            yield from (samples[start : start + size] for start in range(0, len(samples), size))
+
+    return rate, chunks()
+
+
+def resident_megabytes() -> float:
+    """What the process holds now, not at its peak."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def measure(model: Predictor, data: Path, minutes: int, **search: Any) -> list[dict[str, float]]:
+    """A row a minute of sound."""
+    rate, chunks = sound(model, data)
+    stream, found = model.stream(**search), []
+    for _ in range(minutes):
+        heard, began = 0, time.process_time()
+        while heard < 60 * rate:
+            chunk = next(chunks)
+            heard += len(chunk)
+            written = stream.feed((chunk, rate))
+        seconds = time.process_time() - began
+        gc.collect()
+        assert stream.memory is not None
+        found.append(
+            {
+                "seconds": measuring.significant(seconds),
+                "megabytes": measuring.significant(resident_megabytes()),
+                "states": stream.memory.states.shape[1],
+                "symbols": len(written.times),
+            }
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.stream", description="An hour through one stream.")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--minutes", type=int, default=60)
+    parser.add_argument("--beam-size", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("results/bench-stream.json"))
+    options = parser.parse_args()
+    model = Predictor.load(options.run)
+    if options.minutes < 4:
+        raise SeqloomError(f"--minutes {options.minutes}: expected 4 or more, to compare its quarters")
+    rows = measure(model, options.data, options.minutes, beam_size=options.beam_size)
+    quarter = len(rows) // 4
+    first, last = rows[1 : 1 + quarter], rows[-quarter:]  # the first minute warms up
+
+    def growth(name: str) -> float:
+        return measuring.significant(
+            statistics.median(row[name] for row in last) / statistics.median(row[name] for row in first), 3
+        )
+
+    record = measuring.record(
+        "stream",
+        torch.get_num_threads(),
+        decoder=model.recipe["decoder"]["type"],
+        beam_size=options.beam_size,
+        minutes=options.minutes,
+        factor=measuring.significant(statistics.median(row["seconds"] for row in rows) / 60, 3),
+        growth={name: growth(name) for name in ("seconds", "megabytes")},
+        rows=rows,
+    )
+    record["command"] = "python -m bench.stream RUN FILE.tsv"
+    measuring.write(record, options.out)
+    print(f"{record['factor']:.3f} s of work for a second of sound; last quarter to first: {record['growth']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What there is to see of a decoder that writes while it reads: what had been read when each symbol was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Decoder
+from seqloom.errors import SeqloomError
+from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Matrix
+from seqloom.explain.reading import facts, likeliest
+from seqloom.types import Hypothesis, Memory, Padded
+
+if TYPE_CHECKING:
+    from seqloom.predict import Predictor
+
+
+@torch.no_grad()
+def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> Explanation:
+    """The n_best outputs with their times, and what else might have been written at each of them."""
+    model, task = predictor.model, predictor.task
+    assert task.source is not None
+    assert model.encoder is not None
+    width = settings.pop("beam_size", predictor.recipe["search"]["beam_size"])
+    search = predictor.search(**{**settings, "beam_size": max(width, n_best), "n_best": n_best})
+    inputs = task.source.encode(source)
+    memory = model.encode(Padded.stack([inputs]).to(predictor.device))
+    found = search(model.decoder, memory, None, predictor.constraints((), ()))[0]
+    if not found:
+        raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+
+    def piece(token: int) -> str:
+        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token])[0]
+
+    hypotheses = []
+    for one in found:
+        ids = [*one.tokens, model.decoder.eos or 0]
+        rows = followed(model.decoder, memory, one)
+        times = [min(time * model.encoder.stride, len(inputs)) for time in one.times or []]
+        hypotheses.append(
+            ExplainedHypothesis(
+                text=str(task.decode(one.tokens, source)),
+                score=one.score,
+                tokens=[piece(token) for token in ids],
+                log_probs=[float(row[token]) for row, token in zip(rows, ids)],
+                runners_up=[likeliest(row, token, piece) for row, token in zip(rows, ids)],
+                times=[*times, float(len(inputs))],
+            )
+        )
+    sound = task.source.seconds is not None
+    bands: int = getattr(task.source, "mels", 0) or inputs.shape[-1]
+    return Explanation(
+        source=[] if sound else predictor.pieces(task.source, inputs),
+        source_text=str(source) if isinstance(source, (str, bytes)) or not sound else "sound",
+        hypotheses=hypotheses,
+        model=facts(predictor, search),
+        picture=shading(inputs, bands) if sound else [],
+        seconds=task.source.seconds or 0.0,
+    )
+
+
+def followed(decoder: Decoder, memory: Memory, one: Hypothesis) -> list[Tensor]:
+    """What might have been written where each symbol was, and where the output ended.  U + 1 times (V,)
+
+    Log-probabilities, given that something is written. Between the symbols go silent ones, as many as its times tell.
+    """
+    state, token, rows = decoder.start(memory), decoder.bos, []
+    for symbol, time in zip([*one.tokens, decoder.eos or 0], [*(one.times or []), None]):
+        while True:
+            scores, state = decoder.step(torch.tensor([token], device=memory.lengths.device), state, memory)
+            seen = decoder.seen(state, memory)
+            if bool(scores[0, symbol] > -torch.inf) if time is None or seen is None else int(seen[0]) >= time:
+                break
+            token = decoder.silent[0]
+        spoken = scores[0].index_fill(0, torch.tensor(decoder.silent, device=scores.device), -torch.inf)
+        rows.append(spoken.log_softmax(0))
+        token = symbol
+    return rows
+
+
+def shading(inputs: np.ndarray, bands: int) -> Matrix:
+    """Features of sound as energies from 0 to 1, frames that were stacked as one.  (T, n * bands) -> T x bands"""
+    inputs = inputs.reshape(len(inputs), -1, bands).mean(1)
+    low, high = np.quantile(inputs, [0.05, 0.995])
+    return np.clip((inputs - low) / max(float(high - low), 1e-6), 0, 1).round(3).tolist()
