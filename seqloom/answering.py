@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,17 @@ from seqloom import config
 from seqloom.data.batching import in_order
 from seqloom.data.symbols import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
+from seqloom.metrics.latency import latency
 from seqloom.plain_contracts import Codec, Constraint, Search, Task
 from seqloom.search.constraints import Banned, Required
 from seqloom.types import Example, Hypothesis, Padded
 
+if TYPE_CHECKING:
+    from seqloom.data.readers import Tally
+
 TOKENS = 4096  # of source a batch, times beam
+LM_WEIGHT = 0.3  # of a language model, unless told otherwise
+UNEXPLAINED = -1e4  # the log-probability of a source given nothing: a number, so that an output of nothing has a rank
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class Prediction:
     tokens: list[str]  # pieces, the end symbol not among them
     log_probs: list[float]  # one a token, and one of the end
     attention: list[list[float]] | None = None  # on request: target x source, mean over layers and heads
+    times: list[int] | None = None  # one a token: how many inputs had been read; None where all are
 
 
 class Answering(ABC):
@@ -66,10 +73,14 @@ class Answering(ABC):
 
     def predict(self, sources: Sequence[Any], **settings: Any) -> list[Any]:
         """The best output of each source. Settings are those of the search, and what `candidates` takes."""
+        return [found.text for found in self.best(sources, **settings)]
+
+    def best(self, sources: Sequence[Any], **settings: Any) -> list[Prediction]:
+        """The best of the candidates of each source, without details."""
         for source, found in zip(sources, answers := self.candidates(sources, details=False, **settings)):
             if not found:
                 raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
-        return [found[0].text for found in answers]
+        return [found[0] for found in answers]
 
     def candidates(
         self,
@@ -77,17 +88,41 @@ class Answering(ABC):
         *,
         attention: bool = False,
         details: bool = True,
+        wait: int | None = None,
+        lm: Any = None,
+        lm_weight: float = LM_WEIGHT,
+        channel: Any = None,
+        rescore: Any = None,
+        rescore_weight: float = LM_WEIGHT,
         prefix: Any = None,
         banned: Sequence[Any] = (),
         required: Sequence[Any] = (),
         search: Search | None = None,
         **settings: Any,
     ) -> list[list[Prediction]]:
-        """The n_best outputs of each source, best first. Without details the text alone is promised."""
+        """The n_best outputs of each source, best first. Without details the text alone is promised.
+
+        With `rescore`, a language model or the path of its run, all outputs of the beam are ranked anew; so they are
+        by a run the other way round, which reads outputs and tells how likely the source is.
+        """
         if isinstance(sources, str):
             raise SeqloomError("predict takes a list of sources, not one string: write [source]")
         if self.task.source is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")
+        if wait is not None:
+            raise SeqloomError(f"wait = {wait}: an exported model reads all before it writes; ask the run itself")
+        if lm is not None or channel is not None:
+            raise SeqloomError(
+                "lm, channel: an exported model takes nobody into its beam; ask the run itself, or rescore"
+            )
+        if rescore is not None:
+            chosen = search or self.search(**settings)
+            wanted = getattr(chosen, "n_best", 1)
+            if search is None:  # all there is
+                chosen = self.search(**{**settings, "n_best": getattr(chosen, "beam_size", wanted)})
+            wishes = {"attention": attention, "prefix": prefix, "banned": banned, "required": required}
+            every = self.candidates(sources, details=details, search=chosen, **wishes)
+            return [each[:wanted] for each in rescored(every, rescore, rescore_weight, self.trust, sources)]
         search = search or self.search(**settings)
         asked, begun = self.constraints(banned, required), self.beginning(prefix)
         encoded = [self.read(source) for source in sources]
@@ -145,7 +180,7 @@ class Answering(ABC):
     def prediction(self, hypothesis: Hypothesis, source: Any, details: bool = True) -> Prediction:
         pieces = self.pieces(self.task.target, hypothesis.tokens) if details else []
         text = self.task.decode(hypothesis.tokens, source)
-        return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, hypothesis.attention)
+        return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, hypothesis.attention, hypothesis.times)
 
     @staticmethod
     def pieces(codec: Any, tokens: Any) -> list[str]:
@@ -153,13 +188,18 @@ class Answering(ABC):
 
     # -- measuring
 
-    def examples(self, paths: Sequence[str], **options: Any) -> Iterator[Example]:
-        """What files hold, read as the run's training data was; options are those of `readers.read`."""
-        from seqloom.data.readers import read
+    def examples(
+        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+    ) -> Iterator[Example]:
+        """What files hold, read as the run's training data was."""
+        from seqloom.data.dataset import accepted
+        from seqloom.data.readers import Tally, read
 
-        columns = 1 if self.task.source is None else 2
-        longest = self.recipe["data"]["max_characters"]
-        return read(paths, columns, running=self.task.running, max_characters=longest, **options)
+        task, tally, title = self.task, tally or Tally(), " and ".join(paths)
+        options: dict[str, Any] = {"running": task.running, "max_characters": self.recipe["data"]["max_characters"]}
+        options["located"] = task.source is not None and task.source.names_files
+        rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
+        return (each for each, *_ in accepted(rows, task.source, task.target, title, skip_bad, tally, set()))
 
     def gathered(self, examples: Iterable[Any] | str | Path) -> list[Example]:
         """Examples of a file, or given as they are or as pairs."""
@@ -173,9 +213,53 @@ class Answering(ABC):
         return found
 
     def evaluate(self, examples: Iterable[Any] | str | Path, **settings: Any) -> dict[str, float]:
-        """The task's metrics on a file, examples or pairs."""
+        """The task's metrics on a file, examples or pairs; and the latency of models that write while they read."""
         sources, references = self.task.references(self.gathered(examples))
-        return self.task.measure(self.predict(sources, **settings), references)
+        found = self.best(sources, **settings)
+        measured = self.task.measure([one.text for one in found], references)
+        times = [one.times for one in found if one.times is not None]
+        if len(times) < len(found):
+            return measured
+        return {**measured, **latency(times, [len(self.read(source)[0]) for source in sources])}
+
+
+def rescored(
+    answers: Sequence[Sequence[Prediction]], by: Any, weight: float, trust: bool = False, sources: Sequence[Any] = ()
+) -> list[list[Prediction]]:
+    """Outputs ranked by score + weight * log p_LM(text) (Chan et al. 2016, eq. 14), each read by itself.
+
+    By a run that reads, it is log p(source | text): a noisy channel (Yee, Dauphin & Auli 2019, section 3).
+    """
+    if not 0 <= weight < float("inf"):
+        raise SeqloomError(f"rescore_weight = {weight}: expected a number of 0 or more")
+    if isinstance(by, (str, Path)):
+        from seqloom.predict import Predictor  # imports torch
+
+        by = Predictor.load(by, trust=trust)
+    worth = of_texts(answers, by) if by.task.source is None else of_sources(answers, by, sources)
+    new = [
+        [replace(one, score=one.score + weight * said) for one, said in zip(found, values)]
+        for found, values in zip(answers, worth)
+    ]
+    return [sorted(found, key=lambda one: -one.score) for found in new]
+
+
+def of_texts(answers: Sequence[Sequence[Prediction]], lm: Any) -> list[list[float]]:
+    """A language model's log-probability of each output."""
+    texts = list(dict.fromkeys(one.text for found in answers for one in found))
+    # A running text goes on from line to line, and these lines are not one text.
+    said = [lm.score([text])[0] for text in texts] if lm.task.running else lm.score(texts)
+    worth = dict(zip(texts, said))
+    return [[worth[one.text] for one in found] for found in answers]
+
+
+def of_sources(answers: Sequence[Sequence[Prediction]], channel: Any, sources: Sequence[Any]) -> list[list[float]]:
+    """The log-probability of the source of each output, by a run that reads outputs."""
+    pairs = [(one.text, source) for found, source in zip(answers, sources) for one in found]
+    said = iter(channel.score([pair for pair in pairs if len(channel.task.source.encode(pair[0]))]))
+    return [
+        [next(said) if len(channel.task.source.encode(one.text)) else UNEXPLAINED for one in found] for found in answers
+    ]
 
 
 def as_example(pair: Any, has_source: bool) -> Example:

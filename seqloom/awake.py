@@ -20,6 +20,7 @@ OPTIONS: dict[str, tuple[str, type]] = {
     "--beam-size": ("beam_size", int),
     "--json": ("as_json", bool),
     "--attention": ("attention", bool),
+    "--wait": ("wait", int),
     "--prefix": ("prefix", str),
     "--ban": ("ban", list),
     "--require": ("require", list),
@@ -74,13 +75,15 @@ def predict_lines(
     beam_size: int | None = None,
     as_json: bool = False,
     attention: bool = False,
+    wait: int | None = None,
     prefix: str | None = None,
     ban: list[str] | None = None,
     require: list[str] | None = None,
     settings: list[str] | None = None,
+    **helpers: Any,
 ) -> None:
     """A source a line on stdin, an output a line on stdout. The arguments are the options of `seqloom predict`."""
-    options = {**search_settings(settings, beam_size), "attention": attention}
+    options = {**search_settings(settings, beam_size), "attention": attention, "wait": wait, **helpers}
     if n_best is not None:
         options["n_best"] = n_best
     options |= {"prefix": prefix, "banned": ban or (), "required": require or ()}

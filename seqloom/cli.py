@@ -51,6 +51,28 @@ Pictures = Annotated[
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Count bad lines and go on.")]
 BeamSize = Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.")]
+Wait = Annotated[
+    int | None, typer.Option(min=1, help="Write while reading, from the k-th symbol on, one for one: wait-k.")
+]
+LanguageModel = Annotated[
+    Path | None, typer.Option("--lm", help="A run without a source that helps to choose every symbol: shallow fusion.")
+]
+LanguageModelWeight = Annotated[float | None, typer.Option("--lm-weight", help="How much it counts; 0.3 unless told.")]
+Channel = Annotated[
+    Path | None,
+    typer.Option(help="A run the other way round: outputs must explain their source, too (noisy channel)."),
+]
+ChannelWeight = Annotated[float | None, typer.Option("--channel-weight", help="How much it counts; 0.5 unless told.")]
+LengthBonus = Annotated[
+    float | None, typer.Option("--length-bonus", help="With a channel: what each symbol of an output is worth.")
+]
+Rescore = Annotated[
+    Path | None,
+    typer.Option(
+        "--rescore", help="A run that ranks the outputs of the beam anew: without a source, or the other way round."
+    ),
+]
+RescoreWeight = Annotated[float | None, typer.Option("--rescore-weight", help="How much it counts; 0.3 unless told.")]
 NBest = Annotated[int | None, typer.Option("--n-best", help="Outputs a source.")]
 
 
@@ -115,6 +137,14 @@ def predict(
     attention: Annotated[
         bool, typer.Option("--attention", help="JSON lines with where each output looked, too.")
     ] = False,
+    wait: Wait = None,
+    lm: LanguageModel = None,
+    lm_weight: LanguageModelWeight = None,
+    channel: Channel = None,
+    channel_weight: ChannelWeight = None,
+    length_bonus: LengthBonus = None,
+    rescore: Rescore = None,
+    rescore_weight: RescoreWeight = None,
     prefix: Annotated[str | None, typer.Option(help="Every output begins with this.")] = None,
     ban: Annotated[list[str] | None, typer.Option(help="No output contains this; may be given again.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="Every output contains this; may be given again.")] = None,
@@ -135,10 +165,18 @@ def predict(
         beam_size=beam_size,
         as_json=as_json,
         attention=attention,
+        wait=wait,
         prefix=prefix,
         ban=ban,
         require=require,
         settings=settings,
+        **helpers(
+            model,
+            length_bonus,
+            lm=(lm, lm_weight),
+            channel=(channel, channel_weight),
+            rescore=(rescore, rescore_weight),
+        ),
     )
 
 
@@ -147,6 +185,14 @@ def evaluate(
     runs: Models,
     data: Data = None,
     beam_size: BeamSize = None,
+    wait: Wait = None,
+    lm: LanguageModel = None,
+    lm_weight: LanguageModelWeight = None,
+    channel: Channel = None,
+    channel_weight: ChannelWeight = None,
+    length_bonus: LengthBonus = None,
+    rescore: Rescore = None,
+    rescore_weight: RescoreWeight = None,
     geometric: Geometric = False,
     settings: Set = None,
     device: Device = "auto",
@@ -160,8 +206,37 @@ def evaluate(
     mean: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=mean, threads=threads)
     examples = read_examples(model, data, skip_bad)
-    measured = model.evaluate(examples, **search_settings(settings, beam_size))
+    helping = helpers(
+        model, length_bonus, lm=(lm, lm_weight), channel=(channel, channel_weight), rescore=(rescore, rescore_weight)
+    )
+    measured = model.evaluate(examples, wait=wait, **helping, **search_settings(settings, beam_size))
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
+
+
+@app.command()
+def stream(
+    run: Run,
+    wait: Wait = None,
+    beam_size: BeamSize = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON line at each change: final, provisional, times.")
+    ] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Say at the end how long it took.")] = False,
+    settings: Set = None,
+    device: Device = "auto",
+    threads: Threads = 1,
+    trust: Trust = False,
+) -> None:
+    """Write while the input is still arriving: a WAV stream of sound, or text, a source a line."""
+    from seqloom.live import live
+    from seqloom.predict import Predictor
+    from seqloom.threads import choose_threads
+
+    choose_threads(threads)
+    model = Predictor.load(run, device, trust)
+    chosen = search_settings(settings, beam_size)
+    sound = model.task.source is not None and model.task.source.seconds is not None
+    live(lambda: model.stream(wait=wait, **chosen), sound, as_json, note if timing else None)
 
 
 @app.command()
@@ -374,7 +449,7 @@ def data(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the generator.")
     ] = None,
 ) -> None:
-    """Make data on the spot: adding, addition, arithmetic, copying, counting, dates."""
+    """Make data on the spot: adding, addition, arithmetic, cipher, copying, counting, dates, delayed_copy."""
     from seqloom import config
     from seqloom.generating import as_lines, generated, list_generators
 
@@ -429,6 +504,25 @@ def paths(given: list[Path] | None) -> list[str] | None:
     if given and len(given) > 2:
         raise SeqloomError(f"{len(given)} files were given; expected one file of pairs or two line-aligned files")
     return [str(path) for path in given] if given else None
+
+
+def helpers(model: Any, length_bonus: float | None, **asked: tuple[Path | None, float | None]) -> dict[str, Any]:
+    """Runs that were asked to help, loaded once, and their weights."""
+    found: dict[str, Any] = {}
+    for name, (run, weight) in asked.items():
+        if run is None and weight is not None:
+            raise SeqloomError(f"--{name}-weight = {weight}: there is nothing to weigh; give a run with --{name}")
+        if run is not None:
+            from seqloom.predict import Predictor
+
+            place = getattr(model, "device", None)
+            found[name] = Predictor.load(run, place.type if place else "cpu", model.trust)
+            found |= {} if weight is None else {f"{name}_weight": weight}
+    if length_bonus is not None:
+        if "channel" not in found:
+            raise SeqloomError(f"--length-bonus = {length_bonus}: goes with a noisy channel; give a run with --channel")
+        found["length_bonus"] = length_bonus
+    return found
 
 
 def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[Any]:

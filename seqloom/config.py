@@ -370,16 +370,20 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
         build_objective(recipe, task, model.decoder, trust, stand_ins[made_of(task.target)])
-    refuse_strangers(recipe, model.decoder)
+    refuse_strangers(recipe, model.decoder, trust)
     refuse_windows(task, model.decoder, recipe["train"]["tokens"])
 
 
-def refuse_strangers(recipe: Recipe, decoder: Any) -> None:
+def refuse_strangers(recipe: Recipe, decoder: Any, trust: bool = False) -> None:
     """Decoders with silent symbols are trained and searched in ways of their own."""
     objective, search = recipe["objective"]["type"], recipe["search"]["type"]
     if decoder.trained_by and objective not in decoder.trained_by:
         known = " or ".join(map(show, decoder.trained_by))
         raise SeqloomError(f"objective.type = {show(objective)}: this decoder is trained by {known}")
+    part: Any = find("objectives", objective, "objective.type", trust)
+    if part.needs and not hasattr(decoder, part.needs):
+        able = " or ".join(show(name) for name, each in parts("decoders").items() if hasattr(each, part.needs))
+        raise SeqloomError(f"objective.type = {show(objective)}: trains decoders of type {able} only")
     if bool(decoder.silent) != (search == "prefix_beam"):
         expected = '"prefix_beam"' if decoder.silent else "a search without silent symbols"
         raise SeqloomError(f"search.type = {show(search)}: this decoder needs {expected}")

@@ -7,7 +7,10 @@ Contracts that need no torch are in `seqloom/plain_contracts.py`, and can be imp
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,6 +80,7 @@ class Attention(nn.Module, ABC):
     """Where a query looks in a memory."""
 
     output_size: int  # of a context
+    monotonic: ClassVar[bool] = False  # never looks back; weights may sum to less than 1: a query may find nothing
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
@@ -88,12 +92,25 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, query: Tensor, memory: Memory, state: State, weights: bool = False
+        self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
         """Contexts (rows, Q, output_size), the state, and if asked the weights (rows, heads, Q, T).
 
-        Axis 1 of the query is time. rows is a multiple of the memory's: rows of one source stand together.
+        Axis 1 of the query is time. rows is a multiple of the memory's: rows of one source stand together. Lengths,
+        (rows,), say how many queries of a row are real, if not all: the state is that after the last of these.
         """
+
+    def hold_back(self, scores: Tensor, state: State, memory: Memory) -> Tensor:
+        """Scores, -inf in rows whose last query waits for more of a memory that is not closed.  (rows, V)"""
+        return scores
+
+    def seen(self, state: State, memory: Memory) -> Tensor | None:
+        """How many states of the source each row's last query has passed or looked at; None: all.  (rows,)"""
+        return None
+
+    def needed(self, state: State) -> int:
+        """The first place of the source that any row may still look at, counted from the source's beginning."""
+        return 0
 
 
 class Encoder(nn.Module, ABC):
@@ -155,7 +172,9 @@ class Decoder(nn.Module, Stepper):
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """The log-probability of each output: BOS y1 .. yn as inputs, y1 .. yn EOS as targets.  (rows,)"""
-        chosen = self(memory, inputs).scores.log_softmax(-1).gather(-1, targets.values[:, :, None])[:, :, 0]
+        scores = self(memory, inputs).scores
+        log_probs = scores.log_softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+        chosen = log_probs.gather(-1, targets.values[:, :, None])[:, :, 0]
         return chosen.masked_fill(~targets.mask, 0).sum(1)
 
 
@@ -169,6 +188,9 @@ class Online(Decoder):
     such rows is the same, or nearly so, and that of the better one is kept.
     """
 
+    online = True
+    scores = "log_probs"
+
     @abstractmethod
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         """Log-probabilities of what may come after `token` where the row stands; -inf for what may not."""
@@ -176,8 +198,12 @@ class Online(Decoder):
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         return Stepper.__call__(self, memory, inputs, state, attention)
 
+    def seen(self, state: State, memory: Memory) -> Tensor:
+        clock: Tensor = state["clock"]
+        return torch.minimum(clock + 1, memory.offset + memory.lengths[memory.owner(len(clock))])
+
     def needed(self, state: State) -> int:
-        return int(state["clock"].min())
+        return min(state["clock"].tolist(), default=sys.maxsize)
 
 
 class Head(Decoder):
@@ -209,6 +235,9 @@ class Objective(nn.Module, ABC):
     compares: ClassVar[str] = "symbols"  # or "vectors": what its targets are made of
     improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, tells the best checkpoint
     searched: ClassVar[dict[str, Any]] = {}  # settings that a search of its models must have
+    needs: ClassVar[str] = ""  # a method of the decoders it can train, where not all have it
+    learns: ClassVar[str] = ""  # how names of the weights begin that it trains; all others stay as they are
+    asked: Mapping[str, Any] = MappingProxyType({})  # wishes of a prediction with which a validation asks its models
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from seqloom.contracts import Head, Task
 from seqloom.data import dataset
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
+from seqloom.model import Model
 from seqloom.predict import Predictor
 from seqloom.train import processes
 from seqloom.train.device import choose_device
@@ -84,7 +85,10 @@ def fit(
     if isinstance(model.decoder, Head):  # which may take targets of one length only
         rehearse(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
     if not resume and "init" in full:
-        load_weights(model, initial(full, trust).weights)
+        begin_from(initial(full, trust), model, full)
+    objective = config.build_objective(full, task, model.decoder, trust)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith(objective.learns))
     for line in prepared.report.lines():
         display.say(line)
     if not resume:
@@ -92,18 +96,19 @@ def fit(
             run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
     trainer = Trainer(
         model=model,
-        objective=config.build_objective(full, task, model.decoder, trust),
+        objective=objective,
         train=prepared.train,
         valid=prepared.valid,
         collate=task.collate,
         settings=config.build_settings(full),
         seed=full["seed"],
         run=run,
-        evaluate=evaluation(task, full, prepared.valid_examples, trust),
+        evaluate=evaluation(task, full, prepared.valid_examples, trust, objective.asked),
         display=display,
         higher_is_better=task.higher_is_better,
         plan=task.plan,
         in_order=task.in_order,
+        augment=task.augment if task.augments else None,
     )
     summary = trainer.fit()
     return Predictor(model, task, full, run.path, trust, summary)
@@ -244,8 +249,17 @@ def initial(full: Recipe, trust: bool) -> Run:
     return run
 
 
+def begin_from(run: Run, model: Model, full: Recipe) -> None:
+    """Take the weights of a run; an agent takes those of its translator from a run without an agent."""
+    translator = getattr(model.decoder, "translator", None)
+    if translator is None or run.recipe()["decoder"]["type"] == full["decoder"]["type"]:
+        load_weights(model, run.weights)
+    else:
+        load_weights(Model(model.encoder, translator), run.weights)
+
+
 def evaluation(
-    task: Task, full: Recipe, examples: Sequence[Example], trust: bool
+    task: Task, full: Recipe, examples: Sequence[Example], trust: bool, asked: Mapping[str, Any]
 ) -> Callable[[nn.Module], tuple[dict[str, float], list[tuple[str, str, str]]]] | None:
     """The metrics a validation reports: greedy outputs of a fixed part of the validation set, and one to look at."""
     if task.source is None or not task.metrics:
@@ -255,12 +269,15 @@ def evaluation(
     sources, references = list(islice(sources, count)), list(islice(references, count))
     longest = max(len(task.target.encode(target)) for targets in references for target in targets)
     # A model that has learned nothing yet would go on to the length limit, which may be far.
-    table = {"type": "beam", "beam_size": 1, "maximum_length": 2 * longest + 10}
+    kind = "prefix_beam" if full["search"]["type"] == "prefix_beam" else "beam"
+    table = {"type": kind, "beam_size": 1, "maximum_length": 2 * longest + 10}
+    if kind == "prefix_beam":
+        table["symbols_per_state"] = full["search"]["symbols_per_state"]
     greedy = config.build("search", table, "search", trust)
 
     def evaluate(model: nn.Module) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
         predictor = Predictor(model, task, full, trust=trust)  # type: ignore[arg-type]
-        predictions = predictor.predict(sources, search=greedy)
+        predictions = predictor.predict(sources, search=greedy, **asked)
         sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
         return task.measure(predictions, references), [sample]
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from seqloom.data.wav import samples
 from seqloom.errors import SeqloomError
@@ -28,8 +28,11 @@ class Caption:
             print(now.final[len(self.last.final) :], end="", flush=True)
         self.last = now
 
-    def end(self) -> None:
-        if not self.as_json:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self.as_json and (error[0] is None or self.last.final):  # what was said ends with a line
             print(flush=True)
 
 
@@ -38,13 +41,11 @@ def live(begin: Callable[[], Stream], sound: bool, as_json: bool, timing: Callab
     feeds = [spoken()] if sound else lines(sys.stdin.fileno())
     for feed in feeds:
         stream, caption = begin(), Caption(as_json)
-        try:
+        with caption:
             for chunk in feed:
                 caption.show(stream.feed(chunk))
             if stream.inputs or sound:
                 caption.show(stream.close())
-        finally:
-            caption.end()
         if timing and stream.inputs:
             timing(measured(stream))
 

@@ -7,7 +7,8 @@ parts that are trained are in `seqloom/contracts.py`, where these are found too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,6 +26,8 @@ class Stepper(ABC):
     eos: int | None  # None: only the limit ends an output
     silent: tuple[int, ...] = ()  # symbols that are not part of the output: blank, shift, end of block, read
     moves: ClassVar[Literal["silent", "all"]] = "silent"  # which symbols go on to the next input
+    online: bool = False  # it writes before it has read all: it waits where it must
+    rises: bool = False  # scores may be above 0: what an output is worth may rise with a symbol
     scores: ClassVar[Literal["logits", "log_probs"]] = "logits"  # what a step gives: log_probs are taken as they are
     length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
     length_offset: int = 10
@@ -40,8 +43,12 @@ class Stepper(ABC):
         A row that needs more of a memory that is not closed has -inf for every symbol: it waits, and is asked again.
         """
 
+    def seen(self, state: State, memory: Memory) -> Array | None:
+        """How many states of the source each row had read when it gave its scores and this state; None: all."""
+        return None
+
     def needed(self, state: State) -> int:
-        """The first place of the source that any row may still look at, counted from the source's beginning."""
+        """The first place of the source that any row may still look at, counted from its beginning."""
         return 0
 
     def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
@@ -57,9 +64,10 @@ class Stepper(ABC):
 
     def limit(self, memory: Memory) -> Array:
         """How many symbols an output may have at most, EOS included.  (B,)"""
-        xp = namespace(memory.lengths)  # numpy would multiply more precisely than torch, and 2.2 * 5 be above 11
-        longest = xp.ceil(xp.asarray(memory.lengths, dtype=xp.float32) * self.length_ratio)
-        return cast(longest, memory.lengths) + self.length_offset
+        lengths = memory.offset + memory.lengths
+        xp = namespace(lengths)  # numpy would multiply more precisely than torch, and 2.2 * 5 be above 11
+        longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio)
+        return cast(longest, lengths) + self.length_offset
 
     def start_rows(self, memory: Memory, rows: int) -> State:
         """`start` for several rows a source."""
@@ -80,6 +88,10 @@ class Constraint(ABC):
     @abstractmethod
     def forbid(self, scores: Array, state: State) -> Array:
         """The scores, -inf where a symbol may not follow; those given may be overwritten.  (rows, V)"""
+
+    def grown(self, state: State, more: Array) -> State:
+        """The state, since a hypothesis may have so many symbols more: there is more of the source now.  (rows,)"""
+        return state
 
 
 class Search(ABC):
@@ -103,6 +115,13 @@ class Search(ABC):
     def finish(self, decoder: Stepper, memory: Memory, beam: Any) -> list[list[Hypothesis]]:
         """For each source its hypotheses, best first."""
 
+    def so_far(self, beam: Any) -> list[tuple[list[int], list[int], list[int]]]:
+        """Of each source the symbols that are certain, those the best guess goes on with, and the times of both.
+
+        Times are how many states of the memory had been read, one a symbol; there are none if nobody knows.
+        """
+        raise SeqloomError(f"{type(self).__name__.lower()} is not sure of anything before its end: stream with a beam")
+
     def __call__(
         self,
         decoder: Stepper,
@@ -115,11 +134,26 @@ class Search(ABC):
         return self.finish(decoder, memory, beam)
 
 
+class Feed(ABC):
+    """One value as it comes. What it gives back, end to end, is what `encode` makes of the whole."""
+
+    @abstractmethod
+    def feed(self, raw: Any) -> np.ndarray:
+        """Some more of the value, perhaps nothing: the positions that are complete now."""
+
+    @abstractmethod
+    def close(self) -> np.ndarray:
+        """The value has come to its end: the positions that are left."""
+
+
 class Codec(ABC):
     """One side of the data: raw value <-> array of numpy."""
 
     vocabulary: int | None = None  # how many symbols, where values are symbols
     features: int | None = None  # how many components, where values are vectors
+    seconds: float | None = None  # how long a position lasts, where values are sound
+    names_files: ClassVar[bool] = False  # a value that is a text is the path of a file
+    augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # how sources are varied in training
 
     @abstractmethod
     def fit(self, values: Iterable[Any]) -> Self:
@@ -132,6 +166,14 @@ class Codec(ABC):
     @abstractmethod
     def decode(self, values: Any, source: Any = None) -> Any:
         """The value that symbols or vectors stand for: a list of them, or an array of any kind."""
+
+    def content(self, value: Any) -> Any:
+        """What a value is told from others by. What could never be encoded, whatever is learned, is unreadable."""
+        return value
+
+    def feed(self) -> Feed:
+        """A value that comes piece by piece."""
+        raise SeqloomError(f"{type(self).__name__.lower()} cannot be streamed: give whole sources to `predict`")
 
     def line(self, value: Any) -> str:
         """The value as a line of a file says it."""
@@ -176,6 +218,17 @@ class Task(ABC):
     def batch(self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray]) -> Batch:
         """Encoded examples that stand each for itself, in tensors."""
         raise NotImplementedError(f"{type(self).__name__} has no examples that stand alone")
+
+    @property
+    def augments(self) -> bool:
+        """Whether batches are varied in training."""
+        return self.source is not None and self.source.augment is not None
+
+    def augment(self, batch: Batch, chance: np.random.Generator) -> Batch:
+        """The batch as it is trained on."""
+        if batch.source is None or self.source is None or self.source.augment is None:
+            return batch
+        return replace(batch, source=self.source.augment(batch.source, chance))
 
     def constraints(self, source: Padded | None) -> list[Constraint]:
         """What outputs for these sources obey, beside what a user asks for."""

@@ -12,14 +12,18 @@ import torch
 from torch import Tensor
 
 from seqloom import config
-from seqloom.answering import Answering, Prediction, as_example
+from seqloom.answering import LM_WEIGHT, Answering, Prediction, as_example
+from seqloom.channel import NoisyChannel, WithSource
 from seqloom.checkpoint import Run, load_weights
-from seqloom.contracts import Codec, Constraint, Head, Search, Task
+from seqloom.contracts import Codec, Constraint, Decoder, Head, Search, Task
 from seqloom.data.dataset import codec_key
 from seqloom.ensemble import Average, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
+from seqloom.fusion import Fusion, same_symbols
 from seqloom.model import Model
 from seqloom.running import line_scores, written_on
+from seqloom.simultaneous import Waiting
+from seqloom.streaming import Stream
 from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
@@ -105,7 +109,23 @@ class Predictor(Answering):
     # -- predicting
 
     def candidates(self, sources: Sequence[Any], **wishes: Any) -> list[list[Prediction]]:
-        """The n_best outputs of each source, best first; of a head the one it says."""
+        """The n_best outputs of each source, best first; of a head the one it says.
+
+        With `wait`, each is written as if its source came while it is written: so many states behind, one for one.
+        With `lm`, a run without a source or its path, lm_weight times that one's log-probability of each symbol counts.
+        With `channel`, a run the other way round or its path, channel_weight times its log-probability of the source
+        counts, and length_bonus for each symbol.
+        """
+        if (wait := wishes.pop("wait", None)) is not None:
+            waiting = Model(self.model.encoder, self.decoder(wait))
+            ours = Predictor(waiting, self.task, self.recipe, self.path, self.trust, sources=self.sources)
+            return ours.candidates(sources, **wishes)
+        weight = wishes.pop("lm_weight", LM_WEIGHT)
+        if (lm := wishes.pop("lm", None)) is not None:
+            return self.fused(lm, weight).candidates(sources, **wishes)
+        if (channel := wishes.pop("channel", None)) is not None:
+            names = [name for name in ("channel_weight", "length_bonus", "proposals") if name in wishes]
+            return self.through(channel, **{name: wishes.pop(name) for name in names}).candidates(sources, **wishes)
         if isinstance(self.model.decoder, Head) and not isinstance(sources, str):
             for name in ("details", "search"):  # there are none to leave out, and a validation brings its own search
                 wishes.pop(name, None)
@@ -124,7 +144,72 @@ class Predictor(Answering):
     ) -> list[list[Hypothesis]]:
         memory = self.model.encode(self.padded(encoded))
         found = search(self.model.decoder, memory, self.repeated(prefix, len(encoded)), constraints)
+        found = [self.timed(each, len(own)) for each, (own, *_) in zip(found, encoded)]
         return [self.looked(memory, entry, each) for entry, each in enumerate(found)] if attention else found
+
+    def fused(self, lm: Predictor | Path | str, lm_weight: float = LM_WEIGHT) -> Predictor:
+        """This model with a language model in its beam (shallow fusion); both write with the same symbols."""
+        other = lm if isinstance(lm, Predictor) else Predictor.load(lm, self.device.type, self.trust)
+        name = f"lm = {str(other.path or 'a model')!r}"
+        if other.task.source is not None:
+            raise SeqloomError(f"{name}: reads a source; expected a language model, a run without one")
+        if self.task.source is None:
+            raise SeqloomError(f"{name}: this run is a language model itself; make an ensemble of both instead")
+        complaint = (
+            f"{name}: it writes other symbols than this run; train it with the same task.target, "
+            "on text that has all of them, or give it to `rescore`"
+        )
+        symbols = numbers_in(other.task.target, self.task.target, complaint)
+        both = {"decoder": self.model.decoder, "language_model": other.model.decoder}
+        decoder = Fusion(**both, weight=lm_weight, symbols=symbols).to(self.device)
+        model = Model(self.model.encoder, decoder)
+        return Predictor(model, self.task, self.recipe, self.path, self.trust or other.trust, sources=self.sources)
+
+    def through(
+        self,
+        channel: Predictor | Path | str,
+        channel_weight: float = 0.5,
+        length_bonus: float = 0.0,
+        proposals: int = 10,
+    ) -> Predictor:
+        """This model with a noisy channel in its beam: a model that reads outputs and writes sources."""
+        other = channel if isinstance(channel, Predictor) else Predictor.load(channel, self.device.type, self.trust)
+        name = f"channel = {str(other.path or 'a model')!r}"
+        ours, theirs = self.task, other.task
+        if self.model.encoder is None or ours.source is None or ours.source.vocabulary is None:
+            raise SeqloomError(f"{name}: this run reads no symbols that it could explain; leave the channel out")
+        if theirs.source is None:
+            raise SeqloomError(f"{name}: reads no outputs; expected a run trained the other way round")
+        complaint = (
+            f"{name}: it does not read what this run writes, symbol by symbol; train it on the same pairs, swapped"
+        )
+        symbols = numbers_in(theirs.source, ours.target, complaint)
+        sources = numbers_in(
+            theirs.target, ours.source, complaint.replace("read what this run writes", "write what this run reads")
+        )
+        decoder = NoisyChannel(
+            decoder=self.model.decoder,
+            channel=other.model,
+            weight=channel_weight,
+            length_bonus=length_bonus,
+            proposals=proposals,
+            symbols=symbols,
+            sources=sources,
+        ).to(self.device)
+        model = Model(WithSource(encoder=self.model.encoder), decoder)
+        return Predictor(model, self.task, self.recipe, self.path, self.trust or other.trust, sources=self.sources)
+
+    def decoder(self, wait: int | None = None) -> Decoder:
+        """The model's decoder; with `wait` as one that writes while it reads, so many states behind."""
+        return self.model.decoder if wait is None else Waiting.of(self.model, wait)
+
+    def timed(self, found: Sequence[Hypothesis], length: int) -> list[Hypothesis]:
+        """Hypotheses of a source of so many inputs, their times counted in inputs rather than in states."""
+        stride = self.model.encoder.stride if self.model.encoder is not None else 1
+        return [
+            one if one.times is None else replace(one, times=[min(time * stride, length) for time in one.times])
+            for one in found
+        ]
 
     @torch.inference_mode()
     def answers(self, head: Head, sources: Sequence[Any], wishes: Sequence[str]) -> list[list[Prediction]]:
@@ -187,6 +272,10 @@ class Predictor(Answering):
         nothing = torch.zeros(count, 0, dtype=torch.long, device=self.device)
         text = written_on(write_on, nothing if prefix is None else prefix.values, length, task.window)
         return [task.decode(row) for row in text.cpu()]
+
+    def stream(self, *, wait: int | None = None, search: Search | None = None, **settings: Any) -> Stream:
+        """A source as it comes: `feed` it, and read what is certain by then. `wait` is that of `predict`."""
+        return Stream(self, self.decoder(wait), search or self.search(**settings))
 
     def repeated(self, prefix: np.ndarray | None, rows: int) -> Padded | None:
         """The same beginning for every row."""
@@ -260,7 +349,20 @@ class Predictor(Answering):
             raise SeqloomError("explain shows a search, and this run says its output at once: use `predict`")
         if source is not None and self.task.source is not None:
             self.encoded(self.task.source, source, "source")
+        if self.model.decoder.silent:
+            from seqloom.explain.online import explain_online
+
+            return explain_online(self, source, n_best=n_best, **settings)
         return explain(self, source, n_best=n_best, **settings)
+
+
+def numbers_in(theirs: Codec, ours: Codec, complaint: str) -> list[int] | None:
+    """The other codec's number of each of our symbols; None if they are the same. It must have all of them."""
+    if codec_key(ours) == codec_key(theirs):
+        return None
+    if (found := same_symbols(ours, theirs)) is None:
+        raise SeqloomError(complaint)
+    return found
 
 
 def refuse_strangers(one: Predictor, other: Predictor) -> None:

@@ -46,8 +46,10 @@ class Stream:
         if encoder is None or codec is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")
         if not encoder.streams:
-            kind = predictor.recipe["encoder"]["type"]
-            raise SeqloomError(f"encoder.type = {kind!r}: reads a whole source at once; train one that streams")
+            raise SeqloomError(
+                "this encoder reads the end of a source before its beginning: "
+                "train with encoder.bidirectional = false, or another encoder that streams"
+            )
         if not decoder.online:
             raise SeqloomError("this decoder reads its whole source before it writes: give `wait`, or use `predict`")
         self.predictor, self.encoder, self.decoder, self.search = predictor, encoder, decoder, search

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from seqloom.arrays import Array, as_tensor, like, namespace, take_rows
@@ -111,6 +110,11 @@ def positions_below(lengths: Array, width: int) -> Array:
     return namespace(lengths).arange(width, device=lengths.device) < lengths[:, None]
 
 
+def time_axis(entry: Array) -> int:
+    """Of a position-wise entry of a memory, (B, T, D), or of one that has heads, (B, heads, T, D)."""
+    return 2 if entry.ndim == 4 else 1
+
+
 @dataclass(frozen=True)
 class Memory:
     """What an encoder knows of its source, and what attentions have prepared from it."""
@@ -118,7 +122,7 @@ class Memory:
     states: Array  # (B, T, D)
     lengths: Array  # (B,)
     final: State = field(default_factory=dict)  # "summary": (B, D); recurrent encoders add "layers"
-    extra: State = field(default_factory=dict)  # position-wise entries are (B, T, ...)
+    extra: State = field(default_factory=dict)  # position-wise entries are (B, T, D), or (B, heads, T, D)
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may come
     offset: int = 0  # how many states before the first were forgotten
@@ -157,12 +161,15 @@ class Memory:
 
     def append(self, chunk: Memory) -> Memory:
         """This memory and a prepared chunk that follows it, of the same sources in step: none is padded."""
-        joined = partial(over_tensors, lambda before, after: namespace(before).concat([before, after], 1))
+
+        def joined(before: Array, after: Array) -> Array:
+            return namespace(before).concat([before, after], time_axis(before))
+
         return replace(
             chunk,
             states=namespace(self.states).concat([self.states, chunk.states], 1),
             lengths=self.lengths + chunk.lengths,
-            extra=joined(self.extra, chunk.extra),
+            extra=over_tensors(joined, self.extra, chunk.extra),
             offset=self.offset,
         )
 
@@ -172,7 +179,9 @@ class Memory:
             self,
             states=self.states[:, count:],
             lengths=self.lengths - count,
-            extra=over_tensors(lambda entry: entry[:, count:], self.extra),
+            extra=over_tensors(
+                lambda entry: entry[(slice(None),) * time_axis(entry) + (slice(count, None),)], self.extra
+            ),
             offset=self.offset + count,
         )
 

@@ -11,6 +11,7 @@ import torch
 from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
+from seqloom.attention.monotonic import Monotonic
 from seqloom.attention.multihead import MultiHead
 from seqloom.attention.projected import Projected
 from seqloom.cells.gru import GRU
@@ -43,6 +44,25 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("cells", "mut"): {"2": {"variant": 2}, "3": {"variant": 3}, "1, as wide as its input": {"input_size": 8}},
     ("cells", "gru"): {"reset before": {"reset": "before"}},
     ("attention", "dot"): {"scaled": {"scaled": True}},
+    ("attention", "monotonic"): {"soft": {"decoding": "soft"}},
+    ("encoders", "chunked"): {
+        "of two": {"chunk": 2, "left": 1},
+        "of two, nothing before, post-norm": {"chunk": 2, "left": 0, "norm": "post"},
+        "of one": {"chunk": 1, "left": 2, "layers": 3},
+        "vectors": {"chunk": 3, **VECTORS},
+    },
+    ("encoders", "convolution"): {
+        "relu": {"activation": "relu", "layers": 3, "dilations": (1, 3)},
+        "of one": {"kernel": 1},
+        "vectors": VECTORS,
+    },
+    ("encoders", "pyramidal"): {
+        "one way": {"bidirectional": False, "layers": 3},
+        "one way, of three, gru": {"bidirectional": False, "reduce": 3, "cell": GRU},
+        "flat": {"bidirectional": False, "layers": 1},
+        "vectors": VECTORS,
+        "vectors one way": {"bidirectional": False, **VECTORS},
+    },
     ("encoders", "recurrent"): {
         "bidirectional": {"bidirectional": True},
         "bidirectional at the bottom": {"bidirectional": "bottom", "residual": True, "layers": 4},
@@ -73,8 +93,30 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "context at every step and deep output": {"feed_context": True, "deep_output": True},
         "luong, deep output": {"attention": Additive, "deep_output": True, "input_feeding": True},
         "luong projected": {"attention": partial(Projected, size=5, activation="sigmoid", scaled=False)},
+        "luong monotonic": {"attention": Monotonic},
+        "luong monotonic in expectation": {"attention": partial(Monotonic, decoding="soft")},
+        "bahdanau monotonic": {"attention": Monotonic, "order": "bahdanau"},
+        "bahdanau monotonic in expectation": {"attention": partial(Monotonic, decoding="soft"), "order": "bahdanau"},
         "zero bridge": {"bridge": "zero"},
         "language model": {"memory_size": 0},
+    },
+    ("decoders", "transducer"): {
+        "mlp": {"joint": "mlp"},
+        "mlp, gru": {"joint": "mlp", "cell": GRU, "layers": 3},
+    },
+    ("decoders", "ssnt"): {"gru": {"cell": GRU, "layers": 1}},
+    ("decoders", "neural_transducer"): {
+        "small blocks": {"block": 2, "symbols_per_block": 2},
+        "one pass": {"block": 2, "input_feeding": False},
+        "the block before": {"block": 2, "previous": 1, "cell": GRU},
+        "dot, two blocks before": {"block": 2, "previous": 2, "attention": Dot, "input_feeding": False},
+        "multi-head": {"block": 2, "attention": MultiHead},
+        "monotonic": {"block": 2, "attention": Monotonic},
+    },
+    ("decoders", "emission"): {"residual gru": {"cell": GRU, "residual": True, "layers": 3}},
+    ("decoders", "gnmt"): {
+        "monotonic": {"attention": Monotonic},
+        "monotonic in expectation": {"attention": partial(Monotonic, decoding="soft")},
     },
     ("decoders", "transformer"): {
         "post-norm, untied": {"norm": "post", "tied": False},

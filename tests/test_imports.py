@@ -13,7 +13,8 @@
     encoders, decoders         these, layers; never each other
     model                      errors types contracts layers.linear: it is given its parts and knows none
     search                     errors arrays types plain_contracts: the Stepper contract, never a decoder
-    objectives                 errors types contracts metrics model search data.symbols, the plain layers
+    simultaneous               errors types contracts layers model: a decoder around whatever decoder it is given
+    objectives                 errors types contracts metrics model search data.symbols simultaneous, the plain layers
     tasks                      errors arrays types plain_contracts data search
     weights                    errors
     threads                    nothing of ours
@@ -63,7 +64,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "decoders": LOW,
     "model": BASE | {"layers.linear"},
     "search": PLAIN,
-    "objectives": BASE | PLAIN_LAYERS | {"metrics", "model", "search", "data.symbols"},
+    "simultaneous": BASE | {"layers", "model"},
+    "objectives": BASE | PLAIN_LAYERS | {"metrics", "model", "search", "data.symbols", "simultaneous"},
     "tasks": PLAIN | {"data", "search"},
     "weights": {"errors"},
     "threads": set(),

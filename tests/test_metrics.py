@@ -9,6 +9,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqloom.config import metric_name
 from seqloom.errors import SeqloomError
 from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.cer import cer
@@ -28,6 +29,11 @@ REFERENCES = ["The cat sat on a mat.", "The dog runs quickly in the park.", "Hel
 
 def one_each(references: list[str]) -> list[list[str]]:
     return [[reference] for reference in references]
+
+
+def test_latency_is_measured_of_times_and_is_no_metric_of_outputs() -> None:
+    with pytest.raises(SeqloomError, match='"latency": no such metric'):
+        metric_name("latency", "recipe")
 
 
 def test_exact_counts_predictions_equal_to_any_reference() -> None:

@@ -3,14 +3,16 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seqloom import config
 from seqloom.errors import SeqloomError
 from seqloom.reproducing import reproduce
-from seqloom.reproducing.measures import by_length, counted, next_symbol
+from seqloom.reproducing.measures import by_length, by_wait, counted, delayed, hard_and_expected, next_symbol
 from seqloom.reproducing.page import estimates, paired, write_page
+from seqloom.reproducing.pictures import trade_off
 from seqloom.reproducing.sources import made, shuffled_captions, two_modes
 from seqloom.reproducing.studies import STUDIES
 from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most, means
@@ -172,3 +174,30 @@ def test_sources_of_the_studies_of_objectives(tmp_path: Path, monkeypatch: pytes
     assert all(sorted(source.split()) == sorted(target.split()) for each in pairs.values() for source, target in each)
     lines = Path(two_modes(tmp_path / "made").train[0]).read_text().splitlines()
     assert (lines.count("go\ta a a a a a"), lines.count("go\tb b b b b b")) == (60, 40)
+
+
+def test_quality_and_delay_of_models_that_write_while_they_read(tmp_path: Path) -> None:
+    data = made("cipher", 60, 6, shortest=4)
+    waiting = Study("", "cipher", data, measure=by_wait("exact", 1, 99), picture=trade_off)
+    record = waiting.reproduce("waiting", tmp_path, SMALL)
+    (row,) = record["rows"]
+    assert list(row["measured"]) == ["exact, k = 1", "AP, k = 1", "exact, k = 99", "AP, k = 99"]
+    assert row["measured"]["AP, k = 1"] < row["measured"]["AP, k = 99"] == 1
+    figure = trade_off({**record, "rows": [row, {"variant": "agent", "measured": {"exact": 50.0, "AP": 0.7}}]})
+    (panel,) = figure.axes
+    assert [len(line.get_xdata()) for line in panel.lines] == [2, 1]
+    assert panel.lines[1].get_ydata()[0] == 50
+    copied = Study("", "delayed-copy", made("delayed_copy", 60, 6), measure=delayed)
+    assert {"exact", "delay"} <= copied.row("copied", "", tmp_path, SMALL)["measured"].keys()
+
+
+def test_monotonic_attention_is_measured_as_it_is_searched_and_as_it_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(model: Any, data: Any) -> dict[str, float]:
+        return dict.fromkeys(model.task.metrics, float(model.model.decoder.attention.decoding == "soft"))
+
+    monkeypatch.setattr("seqloom.reproducing.measures.on_the_test_set", measured)
+    study = Study("", "g2p-monotonic", made("cipher", 60, 6, shortest=4), measure=hard_and_expected)
+    found = study.row("looked", "", tmp_path, SMALL)["measured"]
+    assert found == {"per": 0, "exact": 0, "expected_per": 1, "expected_exact": 1}

@@ -60,7 +60,7 @@ def few(values: Tensor, turned: Tensor, bias: Tensor | None) -> Tensor:
     """values . turned + bias.  (..., I), (I, O) -> (..., O)"""
     flat = values.reshape(-1, values.shape[-1])
     product = flat @ turned if bias is None else torch.addmm(bias, flat, turned)
-    return product.view(*values.shape[:-1], -1)
+    return product.view(*values.shape[:-1], turned.shape[1])
 
 
 def kept(weights: tuple[Tensor, ...], turned: bool = False) -> Tensor:

@@ -50,6 +50,17 @@ def counted(model: Predictor, data: Data) -> Measures:
     return {"accepted": 100 * sum(whole) / len(whole)}
 
 
+def delayed(model: Predictor, data: Data) -> Measures:
+    """Delayed copy: outputs, and by how many symbols of the source they came later than they could, on average."""
+    from seqloom.data.generators.delayed_copy import delays
+
+    sources, references = model.task.references(test_examples(model, data))
+    found = model.best(sources)
+    late = delays(sources, [each.times or [] for each in found])
+    measured = model.task.measure([each.text for each in found], references)
+    return {**measured, "delay": sum(late) / len(late) if late else math.inf}
+
+
 def by_length(*bounds: int) -> Callable[[Predictor, Data], Measures]:
     """The first metric of the task for sources of so many symbols, and for all."""
 
@@ -107,6 +118,37 @@ def by_beam(model: Predictor, data: Data) -> Measures:
         predictions = model.predict(sources, beam_size=5, rank_by="sum")
         found[f"{name}_5_by_sum"] = task.measure(predictions, references)["bleu"]
     return found
+
+
+def by_wait(metric: str, *waits: int) -> Callable[[Predictor, Data], Measures]:
+    """A metric and the average proportion of the source that was read, so many inputs behind; of an agent its own."""
+
+    def measure(model: Predictor, data: Data) -> Measures:
+        examples = test_examples(model, data)
+        if model.model.decoder.silent:
+            found = model.evaluate(examples)
+            return {metric: found[metric], "AP": found["average_proportion"]}
+        measured: Measures = {}
+        for wait in waits:
+            found = model.evaluate(examples, wait=wait)
+            measured[f"{metric}, k = {wait}"] = found[metric]
+            measured[f"AP, k = {wait}"] = found["average_proportion"]
+        return measured
+
+    return measure
+
+
+def hard_and_expected(model: Predictor, data: Data) -> Measures:
+    """The metrics of the task; of monotonic attention also if its contexts were expectations, as in training."""
+    attention: Any = getattr(model.model.decoder, "attention", None)
+    found = on_the_test_set(model, data)
+    expected = found
+    if getattr(attention, "decoding", "") == "hard":
+        attention.decoding = "soft"
+        expected = on_the_test_set(model, data)
+        attention.decoding = "hard"
+    names = model.task.metrics
+    return {**{name: found[name] for name in names}, **{f"expected_{name}": expected[name] for name in names}}
 
 
 def by_number(model: Predictor, data: Data) -> Measures:

@@ -7,11 +7,14 @@ from seqloom.reproducing.measures import (
     by_length,
     by_number,
     by_search,
+    by_wait,
     counted,
+    delayed,
+    hard_and_expected,
     next_symbol,
     valid_and_test,
 )
-from seqloom.reproducing.pictures import distributions
+from seqloom.reproducing.pictures import distributions, trade_off
 from seqloom.reproducing.sources import (
     cmudict,
     dates,
@@ -21,6 +24,7 @@ from seqloom.reproducing.sources import (
     scan,
     shuffled_captions,
     sigmorphon,
+    spoken_digits,
     tiny_shakespeare,
     two_modes,
 )
@@ -66,6 +70,10 @@ def sum_of(measured: Measures, *counts: int) -> float:
     return sum(measured[f"{count} b"] for count in counts)
 
 
+def hard_to_expected(measured: Measures) -> float:
+    return measured["exact"] - measured["expected_exact"]
+
+
 def shorter(first: str, second: str) -> Gate:
     """Outputs of one search are not longer than those of another."""
     text = f"length, {first} to {second}"
@@ -78,6 +86,9 @@ MULTI30K = "Multi30k English to German, test 2016"
 SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose the checkpoint"
 REVERSED = "encoder.reverse=true"
 
+TRANSDUCER = "transducer"
+MONOTONIC = "monotonic attention"
+WAITING = "wait-k"
 LIKELY = "cross-entropy"
 GREEK = "Greek letters to phonemes (SIGMORPHON 2020, 3,600 words), by the likeliest symbols"
 FURTHER = ("train.epochs=6", "train.learning_rate=3e-4", "train.warmup=20")  # from a run that is trained
@@ -348,5 +359,88 @@ STUDIES: dict[str, Study] = {
         },
         measure=by_number,
         picture=distributions,
+    ),
+    "spoken-digits": Study(
+        "Strings of three to five spoken digits (FSDD, takes 0 to 4; wer is digit error): all but the last write while "
+        "they listen; greedy",
+        "speech-transducer",
+        spoken_digits,
+        (
+            at_most(6, "wer", TRANSDUCER),
+            Gate("wer, transducer to CTC", lambda m: m[TRANSDUCER]["wer"] - m["CTC"]["wer"], "<=", 2),
+            at_most(8, "wer", "Neural Transducer"),
+            at_most(0.99, "average_proportion", "Neural Transducer"),
+        ),
+        "phoneme error on TIMIT: transducer 23.2 (2012) and 17.7 (2013), Neural Transducer 18.2 (Graves 2012; Graves, "
+        "Mohamed & Hinton 2013; Jaitly et al. 2016)",
+        variants={
+            TRANSDUCER: Variant(),
+            "CTC": Variant(recipe="speech-ctc"),
+            "Neural Transducer": Variant(recipe="speech-blocks"),
+            "listen, attend and spell": Variant(recipe="speech-attention"),
+        },
+    ),
+    "g2p-online": Study(
+        f"{GREEK}: alignments that never go back, beside soft attention; WER is 100 - exact",
+        "g2p-small",
+        sigmorphon("gre"),
+        (
+            ahead(-2, "exact", "SSNT", "soft attention"),
+            ahead(-2, "exact", MONOTONIC, "soft attention"),
+            Gate(
+                "exact, monotonic attention: hard to expected decoding",
+                lambda m: m[MONOTONIC]["exact"] - m[MONOTONIC]["expected_exact"],
+                ">=",
+                -2,
+            ),
+            Gate(
+                "exact, the same gap with noise before that without",
+                lambda m: hard_to_expected(m[MONOTONIC]) - hard_to_expected(m["without noise"]),
+                ">=",
+                0,
+            ),
+        ),
+        variants={
+            "soft attention": Variant(),
+            "SSNT": Variant(recipe="g2p-ssnt"),
+            MONOTONIC: Variant(recipe="g2p-monotonic"),
+            "without noise": Variant(("decoder.attention.noise=0.0",), recipe="g2p-monotonic"),
+        },
+        measure=hard_and_expected,
+        seeds=(1, 2),
+    ),
+    "delayed-copy": Study(
+        "Letters go by, and a mark asks for one of them: stochastic emissions; the least delay possible is 0",
+        "delayed-copy",
+        made("delayed_copy", 5_000, 1_000),
+        (at_least(95, "exact"), at_most(2, "delay")),
+        measure=delayed,
+    ),
+    "cipher": Study(
+        "A cipher that looks two letters ahead, sources of 15 to 25 letters: k letters behind, and an agent that "
+        "decides; AP is the average proportion of the source that had been read",
+        "cipher",
+        made("cipher", 20_000, 500, unseen={"shortest": 15}, shortest=4),
+        (
+            at_least(98, "exact, k = 3", WAITING),
+            at_most(0.65, "AP, k = 3", WAITING),
+            Gate(
+                "exact, k = 5 before k = 1", lambda m: m[WAITING]["exact, k = 5"] - m[WAITING]["exact, k = 1"], ">=", 50
+            ),
+            at_least(98, "exact", "agent"),
+            at_most(0.8, "AP", "agent"),
+        ),
+        variants={WAITING: Variant(), "agent": Variant(recipe="cipher-agent", init=WAITING)},
+        measure=by_wait("exact", 1, 2, 3, 4, 5, 7, 99),
+        picture=trade_off,
+    ),
+    "simultaneous": Study(
+        f"{MULTI30K}, written k byte-pair pieces behind; one LSTM for all k, greedy; AP is the average proportion "
+        "of the source that had been read",
+        "multi30k-online",
+        multi30k,
+        (Gate("bleu, k = 9 before k = 1", lambda m: m[""]["bleu, k = 9"] - m[""]["bleu, k = 1"], ">=", 0),),
+        measure=by_wait("bleu", 1, 3, 5, 7, 9, 99),
+        picture=trade_off,
     ),
 }

@@ -36,6 +36,9 @@ class Pairs(Task):
         group_references: bool = False,
         bag: bool = False,
     ):
+        if target.names_files:
+            kind = type(target).__name__.lower()
+            raise ValueError(f'target.type = "{kind}" can be read but not written; let the source be {kind}')
         if joint and source is None:
             raise ValueError("joint = true needs a source to join with")
         if bag and not joint:

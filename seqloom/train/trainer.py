@@ -84,6 +84,7 @@ class Trainer:
         higher_is_better: Callable[[str], bool] = higher_unless_a_loss,
         plan: Callable[..., batching.Plan] = planned,
         in_order: Callable[..., batching.Plan] = batching.in_order,
+        augment: Callable[[Batch, np.random.Generator], Batch] | None = None,
     ):
         processes.check_accumulate(settings.accumulate)
         for name, corpus in (("training", train), ("validation", valid)):
@@ -94,14 +95,15 @@ class Trainer:
         processes.begin(self.device)
         self.settings, self.seed, self.run, self.collate = settings, seed, run, collate
         self.train, self.valid, self.evaluate = train, valid, evaluate
-        self.planned, self.in_order = plan, in_order
+        self.planned, self.in_order, self.augment = plan, in_order, augment
         self.carried: dict[str, State] = {}  # by micro-batch, what a running text has left of its last window
         self.display = display if display is not None and processes.is_lead() else Display.silent()
         self.select_by = settings.select_by or "loss"
         self.sign = -1.0 if self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by) else 1.0
         self.model = model.to(self.device)
         self.training = Training(model, objective).to(self.device)
-        self.draws = type(objective).prepare is not Objective.prepare  # only then is there much to do ahead
+        prepares = type(objective).prepare is not Objective.prepare
+        self.draws = prepares or augment is not None  # only then is there much to do ahead
         self.ahead = Ahead(self.batch)
         self.optimiser = NamedOptimiser(self.training, settings)
         self.average = MovingAverage(model, settings.ema) if settings.ema else None
@@ -207,7 +209,9 @@ class Trainer:
         batch = self.collate(self.train, self.plan[number])
         if not self.draws:
             return batch
-        return self.training.objective.prepare(batch, np.random.default_rng([self.seed, epoch, number]))
+        chance = np.random.default_rng([self.seed, epoch, number])
+        batch = batch if self.augment is None else self.augment(batch, chance)
+        return self.training.objective.prepare(batch, chance)
 
     def skip(self, faulty: tuple[int, Batch] | None, sums: Results, progress: float, numbers: Sequence[int]) -> None:
         """Leave the weights as they are, say what broke, and give up after too many in a row."""

@@ -248,7 +248,7 @@ def test_a_first_answer_needs_neither_torch_nor_any_other_large_package(folders,
 def test_the_quick_way_knows_the_options_of_predict():
     options = typer.main.get_command(cli.app).commands["predict"].params  # type: ignore[attr-defined]
     named = {name: each.name for each in options for name in each.opts if name.startswith("--")}
-    left = {"--geometric", "--device", "--trust"}
+    left = {"--geometric", "--device", "--trust", "--lm", "--lm-weight", "--rescore", "--rescore-weight"}
     assert {name: argument for name, (argument, _) in awake.OPTIONS.items()} == {
         name: argument for name, argument in named.items() if name not in left
     }

@@ -85,7 +85,6 @@ def test_mistakes(command: Command, translator: Path, language_model: Path, othe
 
     assert "writes other symbols" in complaint("--lm", other)
     assert "reads a source" in complaint("--lm", translator)
-    assert "reads a source" in complaint("--rescore", translator)
     assert "lm_weight = -1.0" in complaint("--lm", language_model, "--lm-weight", -1)
     assert "rescore_weight = -1.0" in complaint("--rescore", language_model, "--rescore-weight", -1)
     assert "--lm-weight = 0.5: there is nothing to weigh" in complaint("--lm-weight", 0.5)

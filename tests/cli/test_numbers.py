@@ -185,10 +185,11 @@ class TestRecipesThatDoNotFit:
 class TestData:
     def test_without_a_name_all_are_listed_with_their_settings(self, command: Command) -> None:
         lines = fine(command("data")).out.splitlines()
-        names = [line.split()[0] for line in lines]
-        assert names == ["adding", "addition", "arithmetic", "copying", "counting", "dates"]
-        assert "length = 100" in lines[0]
-        assert "reverse = false" in lines[3]
+        found = {line.split()[0]: line for line in lines}
+        assert list(found) == sorted(found)
+        assert {"adding", "addition", "arithmetic", "cipher", "copying", "dates", "delayed_copy"} <= found.keys()
+        assert "length = 100" in found["adding"]
+        assert "reverse = false" in found["copying"]
 
     def test_a_file_is_written_and_the_rest_of_the_seed_is_another(self, command: Command) -> None:
         outcome = fine(command("data", "addition", "--out", "a.tsv", "--count", 40, "--seed", 2))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from seqloom.answering import Prediction, rescored
+from seqloom.answering import UNEXPLAINED, Prediction, rescored
 from seqloom.attention.dot import Dot
 from seqloom.data.text import Text
 from seqloom.decoders.ctc import CTC
@@ -270,9 +270,23 @@ def test_lines_of_a_running_text_are_read_one_by_one():
     assert [(one.text, one.score) for one in found] == [("b", -2.0), ("aa", -3.0)]
 
 
-def test_rescoring_wants_a_language_model_and_a_weight():
-    reader = SimpleNamespace(task=SimpleNamespace(source=object(), running=False), path="runs/x")
-    with pytest.raises(SeqloomError, match=r"runs/x.*reads a source"):
-        rescored([], reader, 0.5)
+def test_a_run_the_other_way_round_tells_how_likely_the_source_is():
+    asked = []
+
+    def score(pairs):
+        asked.extend(pairs)
+        return [-float(len(source) * len(text)) for text, source in pairs]
+
+    channel = SimpleNamespace(task=SimpleNamespace(source=SimpleNamespace(encode=list)), score=score)
+    answers = [predictions(("aa", -1.0), ("", -1.5), ("b", -2.0)), predictions(("aa", -3.0))]
+    found = rescored(answers, channel, 0.5, sources=["xyz", "x"])
+    assert [[(one.text, one.score) for one in each] for each in found] == [
+        [("b", -3.5), ("aa", -4.0), ("", -1.5 + 0.5 * UNEXPLAINED)],
+        [("aa", -4.0)],
+    ]
+    assert asked == [("aa", "xyz"), ("b", "xyz"), ("aa", "x")]  # nothing explains no source
+
+
+def test_rescoring_wants_a_weight():
     with pytest.raises(SeqloomError, match="rescore_weight = nan"):
         rescored([], language_model(), float("nan"))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seqloom.attention.additive import Additive
+from seqloom.decoders.gnmt import GNMT
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.decoders.transformer import Transformer
 from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
@@ -34,12 +35,16 @@ KINDS: dict[str, Any] = {
         vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=EOS, size=4, layers=2, heads=2, hidden=6, dropout=0.0
     ),
 }
+FURTHER: dict[str, Any] = {  # for tests that list no outputs
+    "gnmt": lambda: GNMT(vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=EOS, embedding_size=4, size=4, layers=3),
+}
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def model(kind: str, seed: int = 1) -> Model:
     torch.manual_seed(seed)
-    made = Model(RecurrentEncoder(vocabulary=VOCABULARY, embedding_size=3, size=4), KINDS[kind]()).double().train()
+    decoder = {**KINDS, **FURTHER}[kind]()
+    made = Model(RecurrentEncoder(vocabulary=VOCABULARY, embedding_size=3, size=4), decoder).double().train()
     for parameter in made.parameters():
         torch.nn.init.uniform_(parameter, -0.7, 0.7)
     return made
