@@ -1,0 +1,208 @@
+"""The noisy channel: a decoder whose outputs must explain their source, too. A decoder around a decoder.
+
+Yu, Blunsom, Dyer, Grefenstette & Kocisky 2017. The best output y of a source x is the one with the largest
+    log q(y | x) + lm_weight * log p(y) + weight * log p(x | y) + length_bonus * |y|
+which is theirs divided by the weight of q. Here q is a decoder with a silent symbol, and brings the language model with
+it (`fusion.py`). The channel p(x | y) is a segment-to-segment model (`decoders/ssnt.py`) trained the other way round,
+whose encoder reads one way, so that y can grow. It knows what beginnings are worth, i symbols read and j written:
+    p(x_1 .. x_i | y_1 .. y_j) = sum over k <= j of alpha(i, k), the chance that x_i is written at y_k
+and of a whole one p(x | y). Before anything is written, each symbol of x is a guess among all that the channel knows.
+Only the `proposals` best symbols of each row by q are looked at in this way, beside silence and the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from seqloom.answering import UNEXPLAINED
+from seqloom.contracts import Decoder, Encoder, Stepper
+from seqloom.decoders.ssnt import SSNT
+from seqloom.errors import SeqloomError
+from seqloom.layers.lattice import exact
+from seqloom.model import Model
+from seqloom.types import Memory, Output, Padded, State, flatten, hold, select
+
+NAME, SOURCE = "channel", "source"
+NEVER = float("-inf")
+
+
+class NoisyChannel(Decoder):
+    """State: the decoder's, and "channel": log-probabilities of beginnings of x, given what the row has written.
+
+    "partial" (rows, I + 1): of so many symbols of x; "passed" (rows, I + 1): of these, and to go on with no more to the
+    next of y; "whole" (rows,): of x and its end; "encoder": the channel's state; "read" (rows,): how many symbols of x
+    are paid for. A row that has read one pays with whatever it does next: rows that are compared have paid for as many.
+    """
+
+    scores = "log_probs"
+
+    symbols: Tensor | None
+    sources: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        decoder: Decoder,
+        channel: Model,
+        weight: float,
+        length_bonus: float = 0.0,
+        proposals: int = 10,
+        symbols: Sequence[int] | None = None,
+        sources: Sequence[int] | None = None,
+    ):
+        """Where the channel's symbols are in another order, `symbols` has its number of each that the decoder writes,
+        and `sources` of each that it reads."""
+        super().__init__()
+        if not 0 <= weight < float("inf"):
+            raise SeqloomError(f"channel_weight = {weight}: expected a number of 0 or more")
+        if not math.isfinite(length_bonus) or proposals < 1:
+            raise SeqloomError(
+                f"length_bonus = {length_bonus} must be a number, and proposals = {proposals} at least 1"
+            )
+        if not decoder.silent or decoder.eos is None:
+            raise SeqloomError("channel: this run reads all before it writes; give the channel to `rescore` instead")
+        if not isinstance(channel.decoder, SSNT):
+            raise SeqloomError('channel: expected a run with decoder.type = "ssnt"; give others to `rescore`')
+        if channel.encoder is None or not answers_at_once(channel.encoder):
+            raise SeqloomError(
+                "channel: its encoder must answer each symbol at once, as outputs grow: "
+                "train with encoder.bidirectional = false, or a convolution"
+            )
+        self.decoder, self.channel, self.encoder = decoder, channel.decoder, channel.encoder
+        self.weight, self.length_bonus, self.proposals = weight, length_bonus, proposals
+        self.register_buffer("symbols", None if symbols is None else torch.tensor(symbols), persistent=False)
+        self.register_buffer("sources", None if sources is None else torch.tensor(sources), persistent=False)
+        self.bos, self.eos, self.silent = decoder.bos, decoder.eos, decoder.silent
+        self.moves = decoder.moves  # type: ignore[misc]
+        self.rises = weight > 0 or length_bonus > 0
+        self.length_ratio, self.length_offset = decoder.length_ratio, decoder.length_offset
+
+    def prepare(self, memory: Memory) -> Memory:
+        """What the channel has written before each symbol of the source is computed here, once."""
+        source, channel = memory.parts[SOURCE], self.channel
+        symbols = source.states[:, :, 0] if self.sources is None else self.sources[source.states[:, :, 0]]  # (B, I)
+        inputs = Padded(torch.cat([torch.full_like(symbols[:, :1], channel.bos), symbols], 1), source.lengths + 1)
+        targets = torch.cat([symbols, symbols[:, :1]], 1).scatter(1, source.lengths[:, None], channel.eos)
+        written = channel.prediction(inputs)  # (B, I + 1, size)
+        extra = {"queries": channel.query(written), "wrote": channel.wrote(written), "targets": targets}
+        memory = self.decoder.prepare(memory)
+        return replace(memory, parts={**memory.parts, NAME: Memory(written, inputs.lengths, extra=extra)})
+
+    def start(self, memory: Memory) -> State:
+        part = memory.parts[NAME]
+        nothing = torch.full_like(part.mask, NEVER, dtype=exact(part.states))
+        nothing[:, 0] = 0
+        begun = {
+            "partial": nothing,
+            "passed": nothing,
+            "whole": torch.full_like(nothing[:, 0], UNEXPLAINED),
+            "encoder": self.encoder.start(part.rows),
+            "read": torch.zeros_like(part.lengths),
+        }
+        return {**self.decoder.start(memory), NAME: begun}
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        if not memory.closed:
+            raise SeqloomError("channel: needs the whole source, to know how outputs explain it; use `predict`")
+        scores, after = self.decoder.step(token, without(state), memory)
+        channel = state[NAME]
+        if not self.weight:
+            return scores + self.bonus(scores), {**after, NAME: channel}
+        spoken = (token != self.bos) & ~torch.isin(token, torch.tensor(self.silent, device=token.device))
+        if bool(spoken.any()):
+            channel = hold(~spoken, self.followed(token, channel, memory), channel)
+        read = self.decoder.seen(after, memory)
+        assert read is not None, "a decoder with silent symbols knows how much it has read"
+        charged, due = self.explained(channel, channel["read"]), self.explained(channel, read)
+        likely = scores.index_fill(1, torch.tensor([*self.silent, self.eos], device=token.device), NEVER)
+        best = likely.topk(min(self.proposals, scores.shape[1]), dim=1).indices  # (rows, K)
+        each = torch.arange(len(token), device=token.device).repeat_interleave(best.shape[1])
+        proposed = self.followed(best.flatten(), select(channel, each), memory)
+        worth = torch.full_like(scores, NEVER, dtype=due.dtype)
+        worth = worth.scatter(1, best, self.explained(proposed, read[each]).view(best.shape))
+        worth[:, self.silent], worth[:, self.eos] = due[:, None], channel["whole"]
+        changes = self.weight * (worth - charged[:, None]).to(scores)
+        return scores + changes + self.bonus(scores), {**after, NAME: {**channel, "read": read}}
+
+    def bonus(self, scores: Tensor) -> Tensor:
+        """For each symbol that is part of the output.  (V,)"""
+        bonus = torch.full_like(scores[0], self.length_bonus)
+        bonus[[*self.silent, self.eos]] = 0
+        return bonus
+
+    def followed(self, token: Tensor, channel: State, memory: Memory) -> State:
+        """The state of rows, n a source, that have written one more symbol.  (rows,)"""
+        part = memory.parts[NAME]
+        heard = token if self.symbols is None else self.symbols[token]
+        chunk = Padded(heard[:, None], torch.ones_like(token))
+        one, encoder = self.encoder.extend(chunk, channel["encoder"], closed=False)
+        # To the channel all symbols that may follow in a source are so many places of one text.
+        places = self.channel.prepare(one).extra
+        keys, encoded = (places[name].view(part.rows, -1, places[name].shape[2]) for name in ("keys", "encoded"))
+        steps = self.channel.steps(keys, encoded, **part.extra)
+        shift, emit = (each.flatten(0, 1).to(exact(each)) for each in steps)  # (rows, I + 1)
+        owner = part.owner(len(token))
+        emit = emit.masked_fill(~part.mask[owner], 0)
+        # a(u) = passed(u) + a(u - 1) emit(u - 1), for all u at once.
+        product = emit.cumsum(1) - emit
+        stands = product + (channel["passed"] - product).logcumsumexp(1)
+        writes = stands + emit
+        so_far = torch.cat([torch.full_like(writes[:, :1], NEVER), writes[:, :-1]], 1)
+        return {
+            "passed": stands + shift,
+            "partial": channel["partial"].logaddexp(so_far),
+            "whole": writes.gather(1, part.lengths[owner, None] - 1)[:, 0],
+            "encoder": encoder,
+            "read": channel["read"],
+        }
+
+    def explained(self, channel: State, count: Tensor) -> Tensor:
+        """log p(x_1 .. x_count | what the row has written); where that is nothing, a guess.  (rows,)"""
+        known: Tensor = channel["partial"].gather(1, count[:, None])[:, 0]
+        return known.where(known > NEVER, -count.to(known) * math.log(self.channel.hidden_size))
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        return Stepper.__call__(self, memory, inputs, state, attention)
+
+    def limit(self, memory: Memory) -> Tensor:
+        limit: Tensor = self.decoder.limit(memory)
+        return limit
+
+    def seen(self, state: State, memory: Memory) -> Tensor | None:
+        return self.decoder.seen(without(state), memory)
+
+
+class WithSource(Encoder):
+    """An encoder that leaves the symbols of its source beside the memory: the channel has to explain them."""
+
+    def __init__(self, *, encoder: Encoder):
+        super().__init__()
+        if encoder.stride != 1:
+            raise SeqloomError("channel: this run's encoder has no state for each symbol; expected one with stride 1")
+        self.encoder, self.output_size = encoder, encoder.output_size
+
+    def forward(self, source: Padded, attention: bool = False) -> Memory:
+        memory: Memory = self.encoder(source, attention)
+        symbols = Memory(source.values[:, :, None], source.lengths)
+        return replace(memory, parts={**memory.parts, SOURCE: symbols})
+
+
+def answers_at_once(encoder: Encoder) -> bool:
+    """Whether it has a state for each symbol as it comes, and remembers as much of every text."""
+    if not encoder.streams:
+        return False
+    one, begun = torch.ones(1, 1, dtype=torch.long, device=next(encoder.parameters()).device), encoder.start(1)
+    with torch.no_grad():
+        memory, after = encoder.extend(Padded(one, one[0]), begun, closed=False)
+    shapes = [[value.shape for value in flatten(state).values()] for state in (begun, after)]
+    return memory.states.shape[1] == 1 and shapes[0] == shapes[1]
+
+
+def without(state: State) -> State:
+    """All but the channel's."""
+    return {name: entry for name, entry in state.items() if name != NAME}
