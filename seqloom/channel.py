@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from seqloom.answering import UNEXPLAINED
+from seqloom.arrays import perhaps
 from seqloom.contracts import Decoder, Encoder, Stepper
 from seqloom.decoders.ssnt import SSNT
 from seqloom.errors import SeqloomError
@@ -114,7 +115,7 @@ class NoisyChannel(Decoder):
         if not self.weight:
             return scores + self.bonus(scores), {**after, NAME: channel}
         spoken = (token != self.bos) & ~torch.isin(token, torch.tensor(self.silent, device=token.device))
-        if bool(spoken.any()):
+        if perhaps(spoken):
             channel = hold(~spoken, self.followed(token, channel, memory), channel)
         read = self.decoder.seen(after, memory)
         assert read is not None, "a decoder with silent symbols knows how much it has read"
@@ -168,6 +169,19 @@ class NoisyChannel(Decoder):
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         return Stepper.__call__(self, memory, inputs, state, attention)
+
+    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
+        """What each output is worth to a search, which is no probability.  (rows,)"""
+        worth = self.decoder.log_prob(memory, inputs, targets) + self.length_bonus * (targets.lengths - 1)
+        part = memory.parts[NAME]
+        owner = part.owner(len(targets.lengths))
+        written = targets.values if self.symbols is None else self.symbols[targets.values]
+        read = self.channel.prepare(self.encoder(Padded(written, targets.lengths)))  # EOS is read, too, and left out
+        read = replace(read, lengths=targets.lengths - 1)
+        sources = Padded(part.extra["targets"][owner], part.lengths[owner])
+        before = torch.cat([torch.full_like(owner[:, None], self.channel.bos), sources.values[:, :-1]], 1)
+        explained = self.channel.log_prob(read, Padded(before, sources.lengths), sources)
+        return worth + self.weight * explained.clamp_min(UNEXPLAINED)
 
     def limit(self, memory: Memory) -> Tensor:
         limit: Tensor = self.decoder.limit(memory)

@@ -119,6 +119,14 @@ class Fusion(Decoder):
         hidden = torch.cat([ours.hidden, theirs.hidden], dim=-1)
         return Output(hidden, project, {**ours.state, NAME: {"state": theirs.state}}, ours.attention)
 
+    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
+        """What each output is worth to a search, which is no probability.  (rows,)"""
+        ours = self.decoder.log_prob(alone(memory), inputs, targets)
+        heard = Padded(self.translated(inputs.values), inputs.lengths)
+        said = self.said(self.language_model(memory.parts[NAME], heard).scores)  # (rows, U, V)
+        chosen = said.gather(2, targets.values[:, :, None])[:, :, 0].masked_fill(~targets.mask, 0)
+        return ours + self.weight * chosen.sum(1)
+
     def limit(self, memory: Memory) -> Tensor:
         limit: Tensor = self.decoder.limit(alone(memory))
         return limit

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import seqloom
 from seqloom import config
 from seqloom.errors import SeqloomError
 from seqloom.reproducing import reproduce
@@ -174,6 +176,43 @@ def test_sources_of_the_studies_of_objectives(tmp_path: Path, monkeypatch: pytes
     assert all(sorted(source.split()) == sorted(target.split()) for each in pairs.values() for source, target in each)
     lines = Path(two_modes(tmp_path / "made").train[0]).read_text().splitlines()
     assert (lines.count("go\ta a a a a a"), lines.count("go\tb b b b b b")) == (60, 40)
+
+
+def test_the_noisy_channel_is_measured_with_all_runs_of_its_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "cmudict-g2p"
+    folder.mkdir()
+    words = ["AB", "BA", "ABBA", "BAB", "AAB", "BBA", "BABA", "AB"] * 10
+    for split in ("train", "dev", "test"):
+        lines = "".join(f"{word}  {' '.join(letter.lower() for letter in word)}\n" for word in words)
+        (folder / f"cmudict-0.7b.{split}.gz").write_bytes(gzip.compress(lines.encode()))
+    monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path))
+    for name, few in (("CHANNEL_WEIGHTS", (0.5,)), ("LM_WEIGHTS", (0.2, 0.3)), ("BONUSES", (0.0,))):
+        monkeypatch.setattr(f"seqloom.reproducing.measures.{name}", few)
+    monkeypatch.setitem(STUDIES, "noisy-channel", replace(STUDIES["noisy-channel"], seeds=(1,)))
+    record = reproduce.reproduce_result("noisy-channel", tmp_path, [*SMALL, "train.steps=40", "train.warmup=5"])
+    text, back, direct = record["rows"]
+    assert (text["train_examples"], back["train_examples"], direct["train_examples"]) == (80, 8, 8)
+    data = tmp_path / "runs" / "data"
+    assert (data / "cmudict-tenth-swapped.tsv").read_text().startswith("a b\tAB\na b b a\tABBA\n")
+    assert (data / "cmudict-dev.txt").read_text().startswith("a b\nb a\n")
+    measured = direct["measured"]
+    assert {"perplexity"} <= text["measured"].keys()
+    assert {"cer"} <= back["measured"].keys()
+    model = seqloom.load(tmp_path / "runs" / "noisy-channel" / "direct" / "seed-1", device="cpu")
+    exact = model.evaluate(data / "cmudict-test.tsv")["exact"]
+    assert measured["direct_wer"] == pytest.approx(100 - exact)
+    assert exact > 0
+    helpers = {
+        "channel": tmp_path / "runs" / "noisy-channel" / "channel" / "seed-1",
+        "lm": tmp_path / "runs" / "noisy-channel" / "language-model" / "seed-1",
+    }
+    weights = {"channel_weight": 0.5, "lm_weight": measured["channel_lm: lm_weight"]}
+    exact = model.evaluate(data / "cmudict-test.tsv", **helpers, **weights)["exact"]
+    assert measured["channel_lm_wer"] == pytest.approx(100 - exact)
+    assert measured["channel_lm_better"] == (measured["channel_lm_wer"] < measured["direct_wer"])
 
 
 def test_quality_and_delay_of_models_that_write_while_they_read(tmp_path: Path) -> None:

@@ -120,6 +120,13 @@ def by_beam(model: Predictor, data: Data) -> Measures:
     return found
 
 
+def beam_and_greedy(model: Predictor, data: Data) -> Measures:
+    """The metrics of the task and latency by a beam of 4, and the first metric by the likeliest symbols."""
+    found = on_the_test_set(model, data, beam_size=4)
+    name = model.task.metrics[0]
+    return {name: found.pop(name), f"greedy_{name}": on_the_test_set(model, data, beam_size=1)[name], **found}
+
+
 def by_wait(metric: str, *waits: int) -> Callable[[Predictor, Data], Measures]:
     """A metric and the average proportion of the source that was read, so many inputs behind; of an agent its own."""
 
@@ -149,6 +156,50 @@ def hard_and_expected(model: Predictor, data: Data) -> Measures:
         attention.decoding = "hard"
     names = model.task.metrics
     return {**{name: found[name] for name in names}, **{f"expected_{name}": expected[name] for name in names}}
+
+
+CHANNEL_WEIGHTS, LM_WEIGHTS, BONUSES = (0.25, 0.5, 1.0), (0.1, 0.3), (0.0, 0.4)
+
+
+def noisy_channel(model: Predictor, data: Data) -> Measures:
+    """The WER of a direct model alone, and with a channel, a language model and both of its seed in its beam.
+
+    Weights are those of a small grid that are best on every tenth source of the validation set. Other runs of the study
+    are measured by the metrics of their task.
+    """
+    from seqloom.predict import Predictor
+
+    folder = model.path
+    assert folder is not None
+    assert data.valid is not None
+    if folder.parent.name != "direct":
+        return on_the_test_set(model, data)
+    channel, lm = (
+        Predictor.load(folder.parent.parent / name / folder.name, model.device.type)
+        for name in ("channel", "language-model")
+    )
+    valid, test = (model.task.references(model.examples(files)) for files in (data.valid, data.test))
+
+    def wer(sources: list[Any], references: list[Any], weights: dict[str, float]) -> float:
+        helpers: dict[str, Any] = {"channel": channel, **weights} if weights else {}
+        if "lm_weight" in weights:
+            helpers["lm"] = lm
+        return 100 - model.task.measure(model.predict(sources, **helpers), references)["exact"]
+
+    some = valid[0][::10], valid[1][::10]
+    systems = {
+        "direct": {},
+        "lm": {"channel_weight": (0.0,), "lm_weight": LM_WEIGHTS, "length_bonus": BONUSES},
+        "channel": {"channel_weight": CHANNEL_WEIGHTS, "length_bonus": BONUSES},
+        "channel_lm": {"channel_weight": CHANNEL_WEIGHTS, "lm_weight": LM_WEIGHTS, "length_bonus": BONUSES},
+    }
+    found: Measures = {}
+    for name, grid in systems.items():
+        ways = [dict(zip(grid, values)) for values in product(*grid.values())]
+        best = min(ways, key=lambda weights: wer(*some, weights)) if grid else {}
+        found[f"{name}_wer"] = wer(*test, best)
+        found |= {f"{name}: {setting}": value for setting, value in best.items() if len(grid[setting]) > 1}
+    return {**found, "channel_lm_better": float(found["channel_lm_wer"] < found["direct_wer"])}
 
 
 def by_number(model: Predictor, data: Data) -> Measures:

@@ -89,6 +89,8 @@ def paired(record: Record) -> list[str]:
     metric = next(iter(variants[base][0]["measured"]))
     lines = []
     for other in others:
+        if metric not in variants[other][0]["measured"]:  # a run of another kind
+            continue
         seeds = {row["seed"]: row["measured"][metric] for row in variants[base]}
         gains = [row["measured"][metric] - seeds[row["seed"]] for row in variants[other]]
         higher = sum(gain > 0 for gain in gains)

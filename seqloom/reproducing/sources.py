@@ -9,6 +9,7 @@ import re
 import tarfile
 import wave
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,37 @@ def cmudict(folder: Path) -> Data:
             text = "".join(line.replace("  ", "\t", 1) for line in lines)
         made.append(written(folder, f"cmudict-{split}.tsv", text))
     return Data(*made)
+
+
+def tenth_of_cmudict(folder: Path) -> Data:
+    """Every tenth pair to train on."""
+    whole = cmudict(folder)
+    lines = Path(whole.train[0]).read_text(encoding="ascii").splitlines(keepends=True)
+    return replace(whole, train=written(folder, "cmudict-tenth.tsv", "".join(lines[::10])))
+
+
+def swapped(source: Callable[[Path], Data]) -> Callable[[Path], Data]:
+    """Pairs the other way round."""
+    return rewritten(source, "-swapped.tsv", lambda one, other: f"{other}\t{one}")
+
+
+def targets(source: Callable[[Path], Data]) -> Callable[[Path], Data]:
+    """The targets of pairs, for a language model."""
+    return rewritten(source, ".txt", lambda one, other: other)
+
+
+def rewritten(source: Callable[[Path], Data], suffix: str, line: Callable[[str, str], str]) -> Callable[[Path], Data]:
+    """Files of pairs as files of other lines, named alike."""
+
+    def make(folder: Path) -> Data:
+        found, made = source(folder), []
+        for (path,) in (found.train, found.valid or [], found.test):
+            pairs = [each.split("\t") for each in Path(path).read_text(encoding="utf-8").splitlines()]
+            text = "".join(line(*pair) + "\n" for pair in pairs)
+            made.append(written(folder, Path(path).stem + suffix, text))
+        return Data(*made)
+
+    return make
 
 
 def tiny_shakespeare(folder: Path) -> Data:

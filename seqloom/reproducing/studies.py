@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seqloom.reproducing.measures import (
+    beam_and_greedy,
     by_beam,
     by_length,
     by_number,
@@ -12,6 +13,7 @@ from seqloom.reproducing.measures import (
     delayed,
     hard_and_expected,
     next_symbol,
+    noisy_channel,
     valid_and_test,
 )
 from seqloom.reproducing.pictures import distributions, trade_off
@@ -25,6 +27,9 @@ from seqloom.reproducing.sources import (
     shuffled_captions,
     sigmorphon,
     spoken_digits,
+    swapped,
+    targets,
+    tenth_of_cmudict,
     tiny_shakespeare,
     two_modes,
 )
@@ -87,6 +92,7 @@ SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose 
 REVERSED = "encoder.reverse=true"
 
 TRANSDUCER = "transducer"
+GREEDY = "search.beam_size=1"
 MONOTONIC = "monotonic attention"
 WAITING = "wait-k"
 LIKELY = "cross-entropy"
@@ -362,7 +368,7 @@ STUDIES: dict[str, Study] = {
     ),
     "spoken-digits": Study(
         "Strings of three to five spoken digits (FSDD, takes 0 to 4; wer is digit error): all but the last write while "
-        "they listen; greedy",
+        "they listen; by a beam of 4, and greedy",
         "speech-transducer",
         spoken_digits,
         (
@@ -374,11 +380,12 @@ STUDIES: dict[str, Study] = {
         "phoneme error on TIMIT: transducer 23.2 (2012) and 17.7 (2013), Neural Transducer 18.2 (Graves 2012; Graves, "
         "Mohamed & Hinton 2013; Jaitly et al. 2016)",
         variants={
-            TRANSDUCER: Variant(),
-            "CTC": Variant(recipe="speech-ctc"),
-            "Neural Transducer": Variant(recipe="speech-blocks"),
-            "listen, attend and spell": Variant(recipe="speech-attention"),
+            TRANSDUCER: Variant((GREEDY,)),
+            "CTC": Variant((GREEDY,), recipe="speech-ctc"),
+            "Neural Transducer": Variant((GREEDY,), recipe="speech-blocks"),
+            "listen, attend and spell": Variant((GREEDY,), recipe="speech-attention"),
         },
+        measure=beam_and_greedy,
     ),
     "g2p-online": Study(
         f"{GREEK}: alignments that never go back, beside soft attention; WER is 100 - exact",
@@ -408,6 +415,36 @@ STUDIES: dict[str, Study] = {
         },
         measure=hard_and_expected,
         seeds=(1, 2),
+    ),
+    "noisy-channel": Study(
+        f"{G2P}; every tenth pair, and the phonemes of all pairs for the language model. The direct model with both in "
+        "its beam, weights tuned on validation data",
+        "g2p-ssnt",
+        tenth_of_cmudict,
+        (
+            Gate(
+                "WER, direct less channel and language model",
+                lambda m: m["direct"]["direct_wer"] - m["direct"]["channel_lm_wer"],
+                ">=",
+                0,
+            ),
+            at_least(1, "channel_lm_better", "direct"),  # with every seed
+        ),
+        variants={  # the direct model, measured with the others, comes last
+            "language model": Variant(
+                ("task.target.units=word", "decoder.layers=1", "train.epochs=6"), "char-lm", targets(cmudict)
+            ),
+            "channel": Variant(
+                (
+                    *("task.source.units=word", "task.target.units=char", 'task.metrics=["cer", "exact"]'),
+                    *("encoder.bidirectional=false", "train.select_by=loss", "train.decode=500"),
+                ),
+                data=swapped(tenth_of_cmudict),
+            ),
+            "direct": Variant(("task.group_references=true", "train.decode=500", "search.symbols_per_state=3")),
+        },
+        measure=noisy_channel,
+        seeds=(1, 2, 3),
     ),
     "delayed-copy": Study(
         "Letters go by, and a mark asks for one of them: stochastic emissions; the least delay possible is 0",

@@ -183,6 +183,9 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(kind, fused):
         assert [tuple(one.tokens) for one in hypotheses] == [output for _, output in expected]
         assert [one.score for one in hypotheses] == pytest.approx([total for total, _ in expected], abs=1e-4)
         assert all(sum(one.log_probs) == pytest.approx(one.score, abs=1e-4) for one in hypotheses)
+        memory = ours.encode(SOURCE).select(torch.tensor([number]))
+        asked = ours.decoder.log_prob(memory, *framed(*(output for _, output in expected))).tolist()
+        assert asked == pytest.approx([total for total, _ in expected], abs=1e-6)
         assert expected
 
 

@@ -84,6 +84,9 @@ def test_an_output_written_in_many_ways_has_its_own_probability_and_the_language
         ours = memory.select(torch.tensor([row]))
         assert [one.tokens for one in hypotheses] != [one.tokens for one in plain[row]]
         for one in hypotheses[:5]:
+            framed = [Padded.stack([torch.tensor(each)]) for each in ([BOS, *one.tokens], [*one.tokens, EOS])]
+            worth = plainly(decoder, WEIGHT, one.tokens, ours)
+            assert float(decoder.log_prob(ours, *framed)) == pytest.approx(worth, abs=1e-9)
             # Many symbols at one state, which the search does not follow to the last, are worth next to nothing.
             assert one.score == pytest.approx(plainly(decoder, WEIGHT, one.tokens, ours), abs=1e-4)
 
