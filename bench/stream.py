@@ -49,13 +49,13 @@ def resident_megabytes() -> float:
     return pages * 4096 / 1e6
 
 
-def measure(model: Predictor, data: Path, minutes: int, **search: Any) -> list[dict[str, float]]:
-    """A row a minute of sound."""
+def measure(model: Predictor, data: Path, minutes: int, minute: float = 60.0, **search: Any) -> list[dict[str, float]]:
+    """A row a minute of sound, or of what is called one."""
     rate, chunks = sound(model, data)
     stream, found = model.stream(**search), []
     for _ in range(minutes):
         heard, began = 0, time.process_time()
-        while heard < 60 * rate:
+        while heard < minute * rate:
             chunk = next(chunks)
             heard += len(chunk)
             written = stream.feed((chunk, rate))
@@ -73,6 +73,28 @@ def measure(model: Predictor, data: Path, minutes: int, **search: Any) -> list[d
     return found
 
 
+def summarised(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -> measuring.Record:
+    quarter = len(rows) // 4
+    first, last = rows[1 : 1 + quarter], rows[-quarter:]  # the first minute warms up
+
+    def growth(name: str) -> float:
+        return measuring.middle(
+            [statistics.median(row[name] for row in last) / statistics.median(row[name] for row in first)]
+        )
+
+    record = measuring.record(
+        "stream",
+        torch.get_num_threads(),
+        decoder=model.recipe["decoder"]["type"],
+        beam_size=beam_size,
+        minutes=len(rows),
+        factor=measuring.significant(statistics.median(row["seconds"] for row in rows) / 60, 3),
+        growth={name: growth(name) for name in ("seconds", "megabytes")},
+        rows=rows,
+    )
+    return {**record, "command": "python -m bench.stream RUN FILE.tsv"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.stream", description="An hour through one stream.")
     parser.add_argument("run", type=Path)
@@ -85,25 +107,7 @@ def main() -> None:
     if options.minutes < 4:
         raise SeqloomError(f"--minutes {options.minutes}: expected 4 or more, to compare its quarters")
     rows = measure(model, options.data, options.minutes, beam_size=options.beam_size)
-    quarter = len(rows) // 4
-    first, last = rows[1 : 1 + quarter], rows[-quarter:]  # the first minute warms up
-
-    def growth(name: str) -> float:
-        return measuring.significant(
-            statistics.median(row[name] for row in last) / statistics.median(row[name] for row in first), 3
-        )
-
-    record = measuring.record(
-        "stream",
-        torch.get_num_threads(),
-        decoder=model.recipe["decoder"]["type"],
-        beam_size=options.beam_size,
-        minutes=options.minutes,
-        factor=measuring.significant(statistics.median(row["seconds"] for row in rows) / 60, 3),
-        growth={name: growth(name) for name in ("seconds", "megabytes")},
-        rows=rows,
-    )
-    record["command"] = "python -m bench.stream RUN FILE.tsv"
+    record = summarised(model, options.beam_size, rows)
     measuring.write(record, options.out)
     print(f"{record['factor']:.3f} s of work for a second of sound; last quarter to first: {record['growth']}")
 

@@ -11,15 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, lattice, measuring, objectives, pairs
+from bench import gates, lattice, measuring, objectives, pairs, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
 from bench.scale import exponent
 from bench.shapes import BOS, EOS, SHAPES
 from bench.workers import loop
+from seqloom import config
 from seqloom.data import batching
 from seqloom.parts import parts
+from seqloom.predict import Predictor
 
 
 def run(name: str, *words: str, cache: Path) -> dict[str, object]:
@@ -168,3 +170,29 @@ def test_ways_through_a_lattice_agree_and_their_costs_are_on_the_page(tmp_path: 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["train.py", "--threads", "2", "--out", "/home/me/x.json", "--quick"])
     assert measuring.record("train", 2)["command"] == "python -m bench.train --threads 2 --quick"
+
+
+def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    chance = np.random.default_rng(1)
+    for number in range(2):
+        soundfile.write(tmp_path / f"{number}.wav", chance.normal(0, 0.1, 8000), 8000)
+    table = tmp_path / "sounds.tsv"
+    table.write_text("0.wav\tone two\n1.wav\ttwo\n")
+    recipe = config.override(
+        config.read("speech-ctc"), ["encoder.size=4", "encoder.embedding_size=4", "encoder.layers=1"]
+    )
+    full = config.complete(recipe, "test")
+    task = config.build_task(full)
+    assert task.source is not None
+    task.source.fit([str(tmp_path / "0.wav")])
+    task.target.fit(["one two"])
+    model = Predictor(config.build_model(full, task.source, task.target), task, full)
+    rows = stream.measure(model, table, 5, minute=1.0, beam_size=2)
+    assert len(rows) == 5
+    assert all(row["seconds"] > 0 and row["megabytes"] > 0 for row in rows)
+    measuring.write(stream.summarised(model, 2, rows), tmp_path / "results" / "bench-stream.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "Spoken digits for 5 minutes" in page
+    assert "time for a minute, the last quarter to the first" in page
