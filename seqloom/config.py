@@ -90,7 +90,8 @@ def sections() -> dict[str, Parameter]:
 
 def recipes() -> dict[str, Path]:
     """The packaged recipes by name."""
-    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.toml"))}
+    found = {path.stem: path for path in (Path(__file__).parent / "recipes").glob("*.toml")}
+    return dict(sorted(found.items()))
 
 
 def describe(path: Path) -> str:

@@ -249,6 +249,7 @@ def test_the_quick_way_knows_the_options_of_predict():
     options = typer.main.get_command(cli.app).commands["predict"].params  # type: ignore[attr-defined]
     named = {name: each.name for each in options for name in each.opts if name.startswith("--")}
     left = {"--geometric", "--device", "--trust", "--lm", "--lm-weight", "--rescore", "--rescore-weight"}
+    left |= {"--channel", "--channel-weight", "--length-bonus"}
     assert {name: argument for name, (argument, _) in awake.OPTIONS.items()} == {
         name: argument for name, argument in named.items() if name not in left
     }

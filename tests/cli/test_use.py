@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -25,15 +26,26 @@ from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
 RECIPES = [
-    "adding", "addition", "arithmetic", "char-lm", "counting", "dates", "g2p-lstm", "g2p-mixer", "g2p-small",
-    "g2p-transformer", "gnmt", "modes", "multi30k-lstm", "multi30k-transformer", "reordering", "scan-lstm",
-    "scan-transformer", "text-gpt", "text-lstm", "word-lstm",
+    "adding", "addition", "arithmetic", "char-lm", "cipher", "cipher-agent", "counting", "dates", "delayed-copy",
+    "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "modes",
+    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "reordering", "scan-lstm", "scan-transformer",
+    "speech-attention", "speech-blocks", "speech-ctc", "speech-transducer", "text-gpt", "text-lstm", "word-lstm",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
 
 def sets(*assignments: str) -> list[str]:
     return [word for each in assignments for word in ("--set", each)]
+
+
+def recordings() -> Path:
+    """Noise, and numbers to go with it."""
+    import soundfile
+
+    chance = np.random.default_rng(1)
+    for number in range(8):
+        soundfile.write(f"{number}.wav", chance.normal(0, 0.1, 6000), 8000)
+    return tsv("sounds.tsv", [(f"{number}.wav", f"{number} {number + 1}") for number in range(8)])
 
 
 def fine(outcome: Outcome) -> Outcome:
@@ -129,7 +141,9 @@ class TestTraining:
             changes += [f"{part}.{key}={value}" for key, value in small.items() if key in full.get(part, {})]
         sides = [side for side in ("source", "target") if full["task"].get(side, {}).get("units") == "bpe"]
         changes += [f"task.{side}.size=260" for side in sides]
-        if "encoder" in full:
+        if full["task"].get("source", {}).get("type") == "audio":
+            data, verb, stdin = recordings(), "predict", "0.wav\n"
+        elif "encoder" in full:
             data, verb, stdin = tsv(), "predict", "123\n"
         else:
             data, verb, stdin = written("text.txt", "".join(f"{one}\n" for one, _ in pairs())), "generate", ""
