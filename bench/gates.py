@@ -115,6 +115,8 @@ def of_lattice(record: Record) -> list[Gate]:
 
 def of_stream(record: Record) -> list[Gate]:
     return [
-        Gate("time for a minute, the last quarter to the first", "<=", 1.1, record["growth"]["seconds"]),
-        Gate("memory, the last quarter to the first", "<=", 1.05, record["growth"]["megabytes"]),
+        Gate(
+            "time for a minute of the last quarter, to that of a fresh stream", "<=", 1.1, record["growth"]["seconds"]
+        ),
+        Gate("memory in the last quarter, to that after two minutes", "<=", 1.05, record["growth"]["megabytes"]),
     ]

@@ -244,10 +244,16 @@ def streaming(record: Record, name: str, images: Path) -> list[str]:
     ]
     shown = sorted({0, 1, len(rows) // 4, len(rows) // 2, len(rows) - 1})
     body = [
-        [str(at + 1), f"{rows[at]['seconds']:.2f}", f"{rows[at]['megabytes']:.0f}", str(rows[at]["states"])]
+        [
+            str(at + 1),
+            f"{rows[at]['seconds']:.2f}",
+            f"{rows[at]['fresh']:.2f}",
+            f"{rows[at]['megabytes']:.0f}",
+            str(rows[at]["states"]),
+        ]
         for at in shown
     ]
-    lines += table(["minute", "seconds of work", "MB of the process", "states kept"], body)
+    lines += table(["minute", "seconds of work", "of a fresh stream", "MB of the process", "states kept"], body)
     return lines + bullets(gates.of_stream(record))
 
 

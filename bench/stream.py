@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python -m bench.stream RUN FILE.tsv [--minutes N] [--out FILE]
 
 The recordings of a file, as it was trained on, one after the other without an end, in chunks of a tenth of a second.
-Time is that of the processor; memory is the whole process's, at the end of each minute of sound.
+Each minute is heard twice: by the one stream that goes on, and by one that begins with it. Time is that of the
+processor; memory is the whole process's, at the end of each minute of sound.
 """
 
 from __future__ import annotations
@@ -53,35 +54,33 @@ def measure(model: Predictor, data: Path, minutes: int, minute: float = 60.0, **
     """A row a minute of sound, or of what is called one."""
     rate, chunks = sound(model, data)
     stream, found = model.stream(**search), []
-    for _ in range(minutes):
-        heard, began = 0, time.process_time()
-        while heard < minute * rate:
-            chunk = next(chunks)
-            heard += len(chunk)
-            written = stream.feed((chunk, rate))
-        seconds = time.process_time() - began
+    for number in range(minutes):
+        heard: list[np.ndarray] = []
+        while sum(map(len, heard)) < minute * rate:
+            heard.append(next(chunks))
+        turns = {"seconds": stream, "fresh": model.stream(**search)}
+        taken = {}
+        for name in sorted(turns, reverse=bool(number % 2)):  # nobody always goes first
+            began = time.process_time()
+            for chunk in heard:
+                turns[name].feed((chunk, rate))
+            taken[name] = measuring.significant(time.process_time() - began)
         gc.collect()
         assert stream.memory is not None
         found.append(
             {
-                "seconds": measuring.significant(seconds),
+                **taken,
                 "megabytes": measuring.significant(resident_megabytes()),
                 "states": stream.memory.states.shape[1],
-                "symbols": len(written.times),
+                "symbols": len(stream.shown.times),
             }
         )
     return found
 
 
 def summarised(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -> measuring.Record:
-    quarter = len(rows) // 4
-    first, last = rows[1 : 1 + quarter], rows[-quarter:]  # the first minute warms up
-
-    def growth(name: str) -> float:
-        return measuring.middle(
-            [statistics.median(row[name] for row in last) / statistics.median(row[name] for row in first)]
-        )
-
+    last = rows[-(len(rows) // 4) :]
+    grown = statistics.median(row["megabytes"] for row in last) / rows[1]["megabytes"]  # the first minute warms up
     record = measuring.record(
         "stream",
         torch.get_num_threads(),
@@ -89,7 +88,10 @@ def summarised(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -
         beam_size=beam_size,
         minutes=len(rows),
         factor=measuring.significant(statistics.median(row["seconds"] for row in rows) / 60, 3),
-        growth={name: growth(name) for name in ("seconds", "megabytes")},
+        growth={
+            "seconds": measuring.middle([row["seconds"] / row["fresh"] for row in last]),
+            "megabytes": measuring.significant(grown, 3),
+        },
         rows=rows,
     )
     return {**record, "command": "python -m bench.stream RUN FILE.tsv"}
@@ -109,7 +111,7 @@ def main() -> None:
     rows = measure(model, options.data, options.minutes, beam_size=options.beam_size)
     record = summarised(model, options.beam_size, rows)
     measuring.write(record, options.out)
-    print(f"{record['factor']:.3f} s of work for a second of sound; last quarter to first: {record['growth']}")
+    print(f"{record['factor']:.3f} s of work for a second of sound; in the last quarter: {record['growth']}")
 
 
 if __name__ == "__main__":

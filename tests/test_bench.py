@@ -195,4 +195,4 @@ def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Pa
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "Spoken digits for 5 minutes" in page
-    assert "time for a minute, the last quarter to the first" in page
+    assert "time for a minute of the last quarter" in page

@@ -286,6 +286,8 @@ def settled(
     """The best output, divided after what all others have in common with it, and its times."""
     count = len(best)
     for other in others:
+        if (shared := min(count, len(other))) == len(best) and best == other[:shared]:
+            continue
         differs = (place for place, (one, two) in enumerate(zip(best, other)) if one != two)
         count = min(count, next(differs, min(count, len(other))))
     return list(best[:count]), list(best[count:]), list(times)
