@@ -79,7 +79,7 @@ class NoisyChannel(Decoder):
         self.register_buffer("symbols", None if symbols is None else torch.tensor(symbols), persistent=False)
         self.register_buffer("sources", None if sources is None else torch.tensor(sources), persistent=False)
         self.bos, self.eos, self.silent = decoder.bos, decoder.eos, decoder.silent
-        self.moves = decoder.moves  # type: ignore[misc]
+        self.moves = decoder.moves
         self.rises = weight > 0 or length_bonus > 0
         self.length_ratio, self.length_offset = decoder.length_ratio, decoder.length_offset
 

@@ -48,7 +48,7 @@ class Fusion(Decoder):
         self.decoder, self.language_model, self.weight = decoder, language_model, weight
         self.register_buffer("symbols", None if symbols is None else torch.tensor(symbols), persistent=False)
         self.bos, self.eos, self.silent, self.online = decoder.bos, decoder.eos, decoder.silent, decoder.online
-        self.moves, self.rises = decoder.moves, decoder.rises  # type: ignore[misc]
+        self.moves, self.rises = decoder.moves, decoder.rises
         self.length_ratio, self.length_offset = decoder.length_ratio, decoder.length_offset
 
     def prepare(self, memory: Memory) -> Memory:

@@ -25,10 +25,10 @@ class Stepper(ABC):
     bos: int
     eos: int | None  # None: only the limit ends an output
     silent: tuple[int, ...] = ()  # symbols that are not part of the output: blank, shift, end of block, read
-    moves: ClassVar[Literal["silent", "all"]] = "silent"  # which symbols go on to the next input
+    moves: Literal["silent", "all"] = "silent"  # which symbols go on to the next input
     online: bool = False  # it writes before it has read all: it waits where it must
     rises: bool = False  # scores may be above 0: what an output is worth may rise with a symbol
-    scores: ClassVar[Literal["logits", "log_probs"]] = "logits"  # what a step gives: log_probs are taken as they are
+    scores: Literal["logits", "log_probs"] = "logits"  # what a step gives: log_probs are taken as they are
     length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
     length_offset: int = 10
 

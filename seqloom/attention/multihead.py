@@ -98,8 +98,9 @@ class MultiHead(Attention):
 
 
 def bias(mask: Tensor) -> Tensor:
-    """What is added to the scores of keys: nothing, or -inf where the mask is false.  (B, T) -> (B, 1, 1, T)"""
-    return torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))[:, None, None]
+    """What is added to scores: nothing, or -inf where the mask is false.  (B, T) or (B, Q, T) -> (B, 1, 1 or Q, T)"""
+    added = torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
+    return added[:, None, None] if mask.dim() == 2 else added[:, None]
 
 
 def together(values: Tensor, sources: int) -> Tensor:

@@ -41,7 +41,7 @@ class Emission(Online):
     """
 
     eos: int
-    moves: ClassVar[Literal["silent", "all"]] = "all"
+    moves: Literal["silent", "all"] = "all"
     trained_by: ClassVar[tuple[str, ...]] = ("emission",)
 
     def __init__(

@@ -14,21 +14,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.cells.lstm import LSTM
-from seqloom.contracts import Cell, Online
+from seqloom.contracts import Cell
+from seqloom.decoders.aligning import Aligning
 from seqloom.layers.clock import at_clock, closing, left
-from seqloom.layers.lattice import added_log_probs_of, all_paths, best_path
+from seqloom.layers.lattice import added_log_probs_of
 from seqloom.layers.prediction import Prediction
 from seqloom.types import Memory, Padded, State
 
 
-class SSNT(Online):
+class SSNT(Aligning):
     """State: {"clock": (rows,), "prediction": what has been written}. Memory: "keys" and "encoded", h in e and in p.
 
     At the last state it must know that it is the last: on a memory that is not closed it waits there.
     """
-
-    eos: int
-    trained_by = ("marginal",)
 
     def __init__(
         self,
@@ -71,10 +69,6 @@ class SSNT(Online):
     def prepare(self, memory: Memory) -> Memory:
         return memory.with_extra(keys=self.key(memory.states), encoded=self.read(memory.states))
 
-    def start(self, memory: Memory) -> State:
-        clock = torch.full_like(memory.lengths, memory.offset)
-        return {"clock": clock, "prediction": self.prediction.start(memory.rows)}
-
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         silent = token == self.blank
         clock = state["clock"] + silent
@@ -91,13 +85,6 @@ class SSNT(Online):
         if not memory.closed:
             scores = scores.masked_fill(is_last[:, None], float("-inf"))
         return closing(scores, clock, memory, self.eos), {"clock": clock, "prediction": prediction}
-
-    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        return all_paths(*self.lattice(memory, inputs, targets))
-
-    def alignment(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        """At which state the likeliest alignment writes each symbol; -1 beyond a row's own.  (rows, U)"""
-        return best_path(*self.lattice(memory, inputs, targets))
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Shifts, labels and EOS at the last state, and how many states and labels there are."""

@@ -13,18 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.cells.lstm import LSTM
-from seqloom.contracts import Cell, Online
+from seqloom.contracts import Cell
+from seqloom.decoders.aligning import Aligning
 from seqloom.layers.clock import at_clock, closing
-from seqloom.layers.lattice import added_log_probs_of, all_paths, best_path, log_probs_of
+from seqloom.layers.lattice import added_log_probs_of, log_probs_of
 from seqloom.layers.prediction import Prediction
 from seqloom.types import Memory, Padded, State
 
 
-class Transducer(Online):
+class Transducer(Aligning):
     """State: {"clock": (rows,), "prediction": what has been written}. Memory: "encoded", what a state contributes."""
-
-    eos: int
-    trained_by = ("marginal",)
 
     def __init__(
         self,
@@ -67,10 +65,6 @@ class Transducer(Online):
     def prepare(self, memory: Memory) -> Memory:
         return memory.with_extra(encoded=self.read(memory.states))  # (B, T, V or hidden)
 
-    def start(self, memory: Memory) -> State:
-        clock = torch.full_like(memory.lengths, memory.offset)
-        return {"clock": clock, "prediction": self.prediction.start(memory.rows)}
-
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         silent = token == self.blank
         clock = state["clock"] + silent
@@ -80,13 +74,6 @@ class Transducer(Online):
         logits[:, self.left_out] = float("-inf")
         scores = closing(logits.log_softmax(-1), clock, memory, self.eos)
         return scores, {"clock": clock, "prediction": prediction}
-
-    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        return all_paths(*self.lattice(memory, inputs, targets))
-
-    def alignment(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        """At which state the likeliest alignment writes each symbol; -1 beyond a row's own.  (rows, U)"""
-        return best_path(*self.lattice(memory, inputs, targets))
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Blanks, labels and the last blank, and how many inputs and labels there are."""

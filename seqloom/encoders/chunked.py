@@ -11,6 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from seqloom.attention.multihead import bias
 from seqloom.contracts import Encoder
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import reading
@@ -68,7 +69,7 @@ class Chunked(Encoder):
         values = self.placed(self.embedding(packing.pack(source.values)), places)  # (N, size)
         weights: list[Tensor] = []
         for layer in self.layers:
-            values, weight = layer.encode(values, packing, bias(visible), attention)
+            values, weight = layer.encode(values, packing, bias_of(visible), attention)
             if weight is not None:
                 weights.append(weight)
         states = packing.unpack(self.norm(values))  # (B, T, size)
@@ -108,7 +109,7 @@ class Chunked(Encoder):
         values = packing.pack(self.placed(embedded, self.places(start, width)))  # (N, size)
         after: State = {}
         for number, layer in enumerate(self.layers):
-            values, seen, _ = layer.extend(values, packing, bias(visible), past[str(number)].transpose(0, 1))
+            values, seen, _ = layer.extend(values, packing, bias_of(visible), past[str(number)].transpose(0, 1))
             kept = min(self.left * self.chunk, seen[0].shape[2])
             after[str(number)] = torch.stack([each[:, :, each.shape[2] - kept :] for each in seen], dim=1)
         return packing.unpack(self.norm(values)), after
@@ -129,8 +130,6 @@ class Chunked(Encoder):
         return (distance >= 0) & (distance <= self.left)
 
 
-def bias(visible: Tensor) -> Tensor | None:
-    """What is added to scores: -inf where a query may not look. None if all is seen.  (B, Q, T) -> (B, 1, Q, T)"""
-    if bool(visible.all()):
-        return None
-    return torch.zeros(visible.shape, device=visible.device).masked_fill_(~visible, float("-inf"))[:, None]
+def bias_of(visible: Tensor) -> Tensor | None:
+    """What is added to scores, if not all is seen.  (B, Q, T) -> (B, 1, Q, T)"""
+    return None if bool(visible.all()) else bias(visible)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from seqloom.attention.multihead import bias
 from seqloom.contracts import Encoder
 from seqloom.layers.embedding import Positioned, reading
+from seqloom.layers.mean import masked_mean
 from seqloom.layers.packing import Packing
 from seqloom.layers.transformer import Norm, TransformerLayer
 from seqloom.types import Memory, Padded
@@ -54,6 +55,6 @@ class Transformer(Encoder):
             if weight is not None:
                 weights.append(weight)
         states = packing.unpack(self.norm(values))  # (B, T, size)
-        summary = states.sum(1) / source.lengths[:, None].to(states.dtype)  # the mean, for recurrent decoders
+        summary = masked_mean(Padded(states, source.lengths))
         extra = {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
         return Memory(states, source.lengths, {"summary": summary}, extra)

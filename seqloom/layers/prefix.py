@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from seqloom.attention.multihead import bias
 from seqloom.types import Memory, State, positions_below
 
 
@@ -24,11 +25,11 @@ def first_states(memory: Memory, counts: Tensor) -> Memory:
 
 def shown(extra: State, seen: Tensor) -> State:
     """What attentions have prepared, with a bias, (B, 1, 1 or Q, T): queries look where `seen`, (B, 1 or Q, T), is."""
-    bias = torch.zeros(seen.shape, device=seen.device).masked_fill_(~seen, float("-inf"))[:, None]
+    added = bias(seen)
 
     def with_bias(part: State) -> State:
         inner = {name: with_bias(value) for name, value in part.items() if isinstance(value, dict)}
-        return {**part, **inner, "bias": bias}
+        return {**part, **inner, "bias": added}
 
     return with_bias(extra)
 
