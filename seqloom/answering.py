@@ -170,7 +170,7 @@ class Answering(ABC):
     @staticmethod
     def encoded(codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
         """A value with something in it; with `known`, nothing the model could never write."""
-        tokens: np.ndarray = codec.encode(value)
+        tokens: np.ndarray = codec.read(value) if what == "source" else codec.encode(value)
         if not len(tokens):
             raise SeqloomError(f"the {what} {value!r} is empty: give at least one symbol")
         if known and UNK in tokens.tolist():
@@ -216,7 +216,7 @@ class Answering(ABC):
         """The task's metrics on a file, examples or pairs; and the latency of models that write while they read."""
         sources, references = self.task.references(self.gathered(examples))
         found = self.best(sources, **settings)
-        measured = self.task.measure([one.text for one in found], references)
+        measured = self.task.measure([one.text for one in found], references, sources)
         times = [one.times for one in found if one.times is not None]
         if len(times) < len(found):
             return measured

@@ -28,7 +28,7 @@ from seqloom.layers.lattice import exact
 from seqloom.model import Model
 from seqloom.types import Memory, Output, Padded, State, flatten, hold, select
 
-NAME, SOURCE = "channel", "source"
+NAME = "channel"
 NEVER = float("-inf")
 
 
@@ -41,6 +41,7 @@ class NoisyChannel(Decoder):
     """
 
     scores = "log_probs"
+    reads_source = True
 
     symbols: Tensor | None
     sources: Tensor | None
@@ -85,8 +86,8 @@ class NoisyChannel(Decoder):
 
     def prepare(self, memory: Memory) -> Memory:
         """What the channel has written before each symbol of the source is computed here, once."""
-        source, channel = memory.parts[SOURCE], self.channel
-        symbols = source.states[:, :, 0] if self.sources is None else self.sources[source.states[:, :, 0]]  # (B, I)
+        source, channel = memory.parts["source"], self.channel
+        symbols = source.states if self.sources is None else self.sources[source.states]  # (B, I)
         inputs = Padded(torch.cat([torch.full_like(symbols[:, :1], channel.bos), symbols], 1), source.lengths + 1)
         targets = torch.cat([symbols, symbols[:, :1]], 1).scatter(1, source.lengths[:, None], channel.eos)
         written = channel.prediction(inputs)  # (B, I + 1, size)
@@ -189,21 +190,6 @@ class NoisyChannel(Decoder):
 
     def seen(self, state: State, memory: Memory) -> Tensor | None:
         return self.decoder.seen(without(state), memory)
-
-
-class WithSource(Encoder):
-    """An encoder that leaves the symbols of its source beside the memory: the channel has to explain them."""
-
-    def __init__(self, *, encoder: Encoder):
-        super().__init__()
-        if encoder.stride != 1:
-            raise SeqloomError("channel: this run's encoder has no state for each symbol; expected one with stride 1")
-        self.encoder, self.output_size = encoder, encoder.output_size
-
-    def forward(self, source: Padded, attention: bool = False) -> Memory:
-        memory: Memory = self.encoder(source, attention)
-        symbols = Memory(source.values[:, :, None], source.lengths)
-        return replace(memory, parts={**memory.parts, SOURCE: symbols})
 
 
 def answers_at_once(encoder: Encoder) -> bool:

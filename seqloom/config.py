@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from seqloom.data.symbols import PAD
+from seqloom.data.symbols import PAD, UNK, correspondence
 from seqloom.errors import SeqloomError, nearest
 from seqloom.files import replace_file, saving
 from seqloom.parts import (
@@ -54,8 +54,13 @@ FROM_DATA = (
     "bos",
     "eos",
     "blank",
+    "unk",
+    "written",
+    "source_vocabulary",
+    "source_features",
 )  # what the program derives from the data, not a neighbour
 OF = {"vocabulary": "symbols", "features": "vectors"}  # what a side is made of that has it
+OF_SOURCE = ("source_vocabulary", "source_features")
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,7 @@ def fill_table(
 
 def is_derived(name: str, parameter: Parameter) -> bool:
     """Whether the program gives an argument: one without a default, or a fact of the data that not all data have."""
-    return parameter.default is ABSENT or (parameter.default is None and name in OF)
+    return parameter.default is ABSENT or (parameter.default is None and name in (*OF, *OF_SOURCE))
 
 
 def build(folder: str, table: Recipe | str, where: str, trust: bool = False, **given: Any) -> Any:
@@ -311,12 +316,15 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
         if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another symbol
             sizes = f"task.source has {source_codec.vocabulary} symbols and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
-        offered = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD}
-        encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", offered, trust)
+        given = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD}
+        encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
-    offered = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
-    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "blank": PAD}
+    offered: Recipe = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
+    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "blank": PAD, "unk": UNK}
+    offered |= {name: getattr(source_codec, name.removeprefix("source_"), None) for name in OF_SOURCE}
+    if "written" in parameters(find("decoders", type_of(recipe["decoder"]), "decoder.type", trust)):
+        offered["written"] = [] if source_codec is None else correspondence(source_codec, target_codec)
     decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
     values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
     return call(Model, "encoder and decoder do not fit", values)
@@ -371,6 +379,7 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
         build_objective(recipe, task, model.decoder, trust, stand_ins[made_of(task.target)])
+    refuse_choices(recipe, task, model.decoder)
     refuse_strangers(recipe, model.decoder, trust)
     refuse_windows(task, model.decoder, recipe["train"]["tokens"])
 
@@ -388,6 +397,23 @@ def refuse_strangers(recipe: Recipe, decoder: Any, trust: bool = False) -> None:
     if bool(decoder.silent) != (search == "prefix_beam"):
         expected = '"prefix_beam"' if decoder.silent else "a search without silent symbols"
         raise SeqloomError(f"search.type = {show(search)}: this decoder needs {expected}")
+
+
+CHOOSES = {"places": 'task.target.type = "places"', "copies": "task.copy = true", "": "a target of its own symbols"}
+
+
+def refuse_choices(recipe: Recipe, task: Task, decoder: Any) -> None:
+    """What is chosen from a source needs a decoder that does, and the other way round."""
+    if decoder.chooses != task.target.chooses:
+        able = " or ".join(
+            show(name)
+            for name, part in parts("decoders").items()
+            if part.chooses == task.target.chooses  # type: ignore[attr-defined]
+        )
+        found, wanted = CHOOSES[task.target.chooses], CHOOSES[decoder.chooses]
+        name = recipe["decoder"]["type"]
+        hint = f"; with {found} set decoder.type = {able}" if task.target.chooses else ""
+        raise SeqloomError(f"decoder.type = {show(name)}: needs {wanted}{hint}")
 
 
 def refuse_windows(task: Task, decoder: Any, tokens: int) -> None:
@@ -414,7 +440,7 @@ def refuse_misfits(task: Task, compares: str, what: str) -> None:
 
 def build_fitting(folder: str, table: Recipe | str, key: str, codec_key: str, offered: Recipe, trust: bool) -> Any:
     """A part given as much of what is offered as its constructor asks for."""
-    name = table if isinstance(table, str) else table.get("type", "")
+    name = type_of(table)
     part = find(folder, name, f"{key}.type", trust)
     asked = {name for name, parameter in parameters(part).items() if is_derived(name, parameter)}
     works_on = [kind for fact, kind in OF.items() if fact in asked]
@@ -422,6 +448,10 @@ def build_fitting(folder: str, table: Recipe | str, key: str, codec_key: str, of
         kinds = " and ".join(works_on)
         raise SeqloomError(f"{key}.type = {show(name)}: works on {kinds}, but the codec of {codec_key} has none")
     return build(folder, table, key, trust, **{name: offered[name] for name in asked & offered.keys()})
+
+
+def type_of(table: Recipe | str) -> str:
+    return table if isinstance(table, str) else table.get("type", "")
 
 
 def refuse_own_parts(table: Recipe, key: str) -> None:

@@ -150,6 +150,11 @@ class Decoder(nn.Module, Stepper):
     grows: ClassVar[bool] = False  # its state grows with every symbol: nothing to hand on for ever
     hidden_size: int  # of what the last projection sees, Output.hidden
     trained_by: ClassVar[tuple[str, ...]] = ()  # the only objectives that can train it; none named: all that compare
+    chooses: ClassVar[str] = (
+        ""  # symbols beyond the vocabulary: "places" of the source alone, or "copies" beside others
+    )
+    reads_source: ClassVar[bool] = False  # it looks at the source itself: a memory has it as parts["source"]
+    unknown: tuple[int, int] | None = None  # (first, unk): source symbols from the first on are read as unk
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:

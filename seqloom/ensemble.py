@@ -40,6 +40,8 @@ class Ensemble(Decoder):
             raise SeqloomError(f"members of an ensemble begin and end alike, not with {sorted(ends, key=str)}")
         if any(member.silent for member in members):  # one member would read on while another waits
             raise SeqloomError("decoders with silent symbols keep their own time: they make no ensemble")
+        if any(member.reads_source for member in members):
+            raise SeqloomError("decoders that choose from their source make no ensemble yet: use one run")
         ((self.bos, self.eos),) = ends
         self.average = average
         self.length_ratio = max(member.length_ratio for member in members)
@@ -70,13 +72,14 @@ class Ensemble(Decoder):
             member(memory.parts[str(number)], inputs, None if state is None else state[str(number)], attention)
             for number, member in enumerate(self.members)
         ]
-        sizes = [output.hidden.shape[-1] for output in outputs]
+        thoughts, projections = zip(*(output.positions for output in outputs))
+        sizes = [thought.shape[-1] for thought in thoughts]
 
         def project(hidden: Tensor) -> Tensor:
             parts = hidden.split(sizes, dim=-1)
-            return self.averaged([output.project(part) for output, part in zip(outputs, parts)])
+            return self.averaged([projection(part) for projection, part in zip(projections, parts)])
 
-        hidden = torch.cat([output.hidden for output in outputs], dim=-1)  # (rows, U, all sizes)
+        hidden = torch.cat(thoughts, dim=-1)  # (rows, U, all sizes)
         after = {str(number): output.state for number, output in enumerate(outputs)}
         return Output(hidden, project, after, looks(outputs, memory))
 

@@ -279,6 +279,6 @@ def evaluation(
         predictor = Predictor(model, task, full, trust=trust)  # type: ignore[arg-type]
         predictions = predictor.predict(sources, search=greedy, **asked)
         sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
-        return task.measure(predictions, references), [sample]
+        return task.measure(predictions, references, sources), [sample]
 
     return evaluate

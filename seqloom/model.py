@@ -1,12 +1,14 @@
 """A model: an encoder and a decoder, or a decoder alone, which is a language model."""
 
+from dataclasses import replace
 from typing import Self
 
+import torch
 from torch import nn
 
 from seqloom.contracts import Decoder, Encoder
 from seqloom.layers.linear import forget_copies
-from seqloom.types import Batch, Memory, Output, Padded
+from seqloom.types import Batch, Memory, Output, Padded, costs
 
 
 class Model(nn.Module):
@@ -35,10 +37,23 @@ class Model(nn.Module):
             memory = Memory.empty(rows, next(self.parameters()).device)
         else:
             assert source is not None, "this model reads a source"
-            memory = self.encoder(source, attention)
+            memory = self.encoder(self.known(source), attention)
+            if self.decoder.reads_source:
+                if memory.states.shape[1] != source.values.shape[1]:
+                    raise ValueError("this decoder chooses from the source: it needs an encoder with a state a symbol")
+                memory = replace(memory, parts={**memory.parts, "source": Memory(source.values, source.lengths)})
         return self.decoder.prepare(memory)
+
+    def known(self, source: Padded) -> Padded:
+        """The source as the encoder reads it: symbols that it has no vector for are one."""
+        if self.decoder.unknown is None:
+            return source
+        first, unknown = self.decoder.unknown
+        return Padded(torch.where(source.values < first, source.values, unknown), source.lengths)
 
     def forward(self, batch: Batch, attention: bool = False) -> Output:
         """Teacher forcing."""
         memory = self.encode(batch.source, batch.inputs.values.shape[0], attention)
-        return self.decoder(memory, batch.inputs, batch.state, attention)
+        output: Output = self.decoder(memory, batch.inputs, batch.state, attention)
+        before, after = costs(batch.state or {}), costs({"encoder": memory.extra, "decoder": output.state})
+        return replace(output, costs={name: cost - before.get(name, 0) for name, cost in after.items()})

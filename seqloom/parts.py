@@ -256,6 +256,9 @@ def understood(annotation: Any, value: Any) -> Any:
         kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
         items = tuple(understood(kind, each) for kind, each in zip(kinds, value))
         return ABSENT if ABSENT in items or len(kinds) != len(value) else items
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        table = {understood(arguments[0], key): understood(arguments[1], each) for key, each in value.items()}
+        return ABSENT if ABSENT in (*table, *table.values()) else table
     if origin is Literal:
         return value if any(type(one) is type(value) and one == value for one in arguments) else ABSENT
     if annotation is float and type(value) is int:

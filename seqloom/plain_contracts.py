@@ -152,6 +152,7 @@ class Codec(ABC):
     vocabulary: int | None = None  # how many symbols, where values are symbols
     features: int | None = None  # how many components, where values are vectors
     seconds: float | None = None  # how long a position lasts, where values are sound
+    chooses: ClassVar[str] = ""  # "places": of the source, and nothing else; "copies": words of the source, too
     names_files: ClassVar[bool] = False  # a value that is a text is the path of a file
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # how sources are varied in training
 
@@ -162,6 +163,10 @@ class Codec(ABC):
     @abstractmethod
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
         """The value as symbols, int64 (T,), or as vectors, float32 (T, F); without BOS and EOS."""
+
+    def read(self, value: Any) -> np.ndarray:
+        """The value as a source. Where outputs may be copied from it, unknown symbols are told apart."""
+        return self.encode(value)
 
     @abstractmethod
     def decode(self, values: Any, source: Any = None) -> Any:
@@ -260,8 +265,10 @@ class Task(ABC):
         found = list(examples)
         return [example.source for example in found], [[example.target] for example in found]
 
-    def measure(self, predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:
-        """Every metric of the task."""
+    def measure(
+        self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()
+    ) -> dict[str, float]:
+        """Every metric of the task; some look at the sources, too."""
         return {}
 
     def higher_is_better(self, name: str) -> bool:

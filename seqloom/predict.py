@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqloom import config
 from seqloom.answering import LM_WEIGHT, Answering, Prediction, as_example
-from seqloom.channel import NoisyChannel, WithSource
+from seqloom.channel import NoisyChannel
 from seqloom.checkpoint import Run, load_weights
 from seqloom.contracts import Codec, Constraint, Decoder, Head, Search, Task
 from seqloom.data.dataset import codec_key
@@ -178,6 +178,8 @@ class Predictor(Answering):
         ours, theirs = self.task, other.task
         if self.model.encoder is None or ours.source is None or ours.source.vocabulary is None:
             raise SeqloomError(f"{name}: this run reads no symbols that it could explain; leave the channel out")
+        if self.model.encoder.stride != 1:
+            raise SeqloomError(f"{name}: this run's encoder has no state for each symbol; expected one with stride 1")
         if theirs.source is None:
             raise SeqloomError(f"{name}: reads no outputs; expected a run trained the other way round")
         complaint = (
@@ -196,7 +198,7 @@ class Predictor(Answering):
             symbols=symbols,
             sources=sources,
         ).to(self.device)
-        model = Model(WithSource(encoder=self.model.encoder), decoder)
+        model = Model(self.model.encoder, decoder)
         return Predictor(model, self.task, self.recipe, self.path, self.trust or other.trust, sources=self.sources)
 
     def decoder(self, wait: int | None = None) -> Decoder:

@@ -52,6 +52,16 @@ def nest(flat: dict[str, Array]) -> State:
     return state
 
 
+def costs(state: State) -> dict[str, Array]:
+    """What parts say their work has cost so far, one sum a row: tables called "cost", however deep, added by name."""
+    found: dict[str, Array] = {}
+    for name, value in state.items():
+        if isinstance(value, dict):
+            for kind, cost in (value if name == "cost" else costs(value)).items():
+                found[kind] = found[kind] + cost if kind in found else cost
+    return found
+
+
 def detach(state: State) -> State:
     """The same values without their history: where truncated back-propagation stops."""
     return over_tensors(lambda value: value.detach(), state)
@@ -233,11 +243,18 @@ class Output:
     project: Callable[[Array], Array]  # (..., D) -> (..., V): logits, position by position
     state: State
     attention: dict[str, Array] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
+    ready: Array | None = None  # (rows, U, V): logits that no position alone could make, since sources differ in them
+    costs: dict[str, Array] = field(default_factory=dict)  # (rows,) each: what an objective may weigh, by name
 
     @property
     def scores(self) -> Array:
         """The logits of all positions.  (rows, U, V)"""
-        return self.project(self.hidden)
+        return self.project(self.hidden) if self.ready is None else self.ready
+
+    @property
+    def positions(self) -> tuple[Array, Callable[[Array], Array]]:
+        """What scores are made of, position by position, and what makes them: of those that are ready, nothing."""
+        return (self.hidden, self.project) if self.ready is None else (self.ready, lambda scores: scores)
 
 
 @dataclass(frozen=True)

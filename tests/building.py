@@ -1,6 +1,7 @@
 """Small instances of every part, in float64, for tests that discover parts by themselves."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -19,13 +20,17 @@ from seqloom.contracts import Decoder, Encoder, Head, Online
 from seqloom.parts import parts
 from seqloom.types import Memory, Padded
 
-VOCABULARY, PAD, BOS, EOS, FEATURES = 9, 0, 2, 3, 4
+VOCABULARY, PAD, UNK, BOS, EOS, FEATURES = 9, 0, 1, 2, 3, 4
 VECTORS = {"vocabulary": None, "features": FEATURES}
+OF_VECTORS = {"source_vocabulary": None, "source_features": FEATURES}
 SMALL: dict[str, Any] = {  # given to every constructor that has such a parameter
     "vocabulary": VOCABULARY,
     "bos": BOS,
     "eos": EOS,
     "blank": PAD,
+    "unk": UNK,
+    "written": (0, 1, 2, 3, 8, 1, 5, 4, 6),
+    "source_vocabulary": VOCABULARY,
     "memory_size": 8,
     "query_size": 8,
     "input_size": 6,
@@ -71,6 +76,7 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "own gru": {"cell": partial(GRU, reset="before"), "bidirectional": True},
         "vectors": VECTORS,
     },
+    ("encoders", "set"): {"of no steps": {"steps": 0}, "vectors": VECTORS},
     ("encoders", "transformer"): {
         "post-norm": {"norm": "post"},
         "learned positions": {"positions": "learned"},
@@ -99,6 +105,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "bahdanau monotonic in expectation": {"attention": partial(Monotonic, decoding="soft"), "order": "bahdanau"},
         "zero bridge": {"bridge": "zero"},
         "language model": {"memory_size": 0},
+    },
+    ("decoders", "pointer"): {
+        "vectors": OF_VECTORS,
+        "dot, gru": {"attention": Dot, "cell": GRU},
+        "glimpses": {"glimpses": 2, **OF_VECTORS},
+        "zero bridge": {"bridge": "zero"},
     },
     ("decoders", "transducer"): {
         "mlp": {"joint": "mlp"},
@@ -152,7 +164,7 @@ def build(part: type, **settings: Any) -> Any:
         for parameter in made.parameters():  # no zeros or ones left, so that every parameter matters
             torch.nn.init.uniform_(parameter, -0.5, 0.5)
         made.memory_size_in_tests = settings.get("memory_size", SMALL["memory_size"])
-        made.reads_vectors_in_tests = "features" in settings
+        made.reads_vectors_in_tests = "features" in settings or "source_features" in settings
     return made
 
 
@@ -163,10 +175,12 @@ def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
     return Padded(values * padded.mask, padded.lengths)
 
 
-def source_for(encoder: Encoder) -> Padded:
-    """Symbols, or vectors for an encoder that reads them."""
-    symbols = source()
-    if not encoder.reads_vectors_in_tests:
+def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
+    """Symbols, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
+    symbols = source(lengths)
+    if getattr(part, "unknown", None) is not None:
+        symbols.values[:1, [0, 3]], symbols.values[:1, 2:3] = VOCABULARY, VOCABULARY + 2
+    if not part.reads_vectors_in_tests:
         return symbols
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(*symbols.values.shape, FEATURES, generator=generator, dtype=torch.float64)
@@ -175,13 +189,36 @@ def source_for(encoder: Encoder) -> Padded:
 
 def memory_for(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
     """A prepared memory with everything a decoder may ask for; empty if it is a language model."""
+    return decoder.prepare(unprepared(decoder, lengths, seed))
+
+
+def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
     size = decoder.memory_size_in_tests
     if not size:
-        return decoder.prepare(Memory.empty(len(lengths)))
+        return Memory.empty(len(lengths))
     generator = torch.Generator().manual_seed(seed)
     states = torch.randn(len(lengths), max(lengths), size, generator=generator, dtype=torch.float64)
     summary = torch.randn(len(lengths), size, generator=generator, dtype=torch.float64)
-    return decoder.prepare(Memory(states, torch.tensor(lengths), {"summary": summary}))
+    read = source_for(decoder, lengths) if decoder.reads_source else None
+    parts = {} if read is None else {"source": Memory(read.values, read.lengths)}
+    return Memory(states, torch.tensor(lengths), {"summary": summary}, parts=parts)
+
+
+def shortened(memory: Memory, row: int) -> Memory:
+    """One row of an unprepared memory without its padding."""
+    alone, length = memory.select(torch.tensor([row])), int(memory.lengths[row])
+    parts = {name: shortened(part, row) for name, part in memory.parts.items()}
+    return replace(alone, states=alone.states[:, :length], parts=parts)
+
+
+def valid(decoder: Decoder, memory: Memory, tokens: torch.Tensor) -> torch.Tensor:
+    """Tokens (rows, ...) as a decoder can have written them: one that chooses from its source writes what is there."""
+    if not decoder.reads_source:
+        return tokens
+    scores, _ = decoder.step(torch.full((len(tokens),), BOS), decoder.start_rows(memory, len(tokens)), memory)
+    written = [[symbol for symbol in row.isfinite().nonzero()[:, 0].tolist() if symbol > EOS] for row in scores]
+    rows = [torch.tensor(symbols)[(row - 4) % len(symbols)] for symbols, row in zip(written, tokens)]
+    return torch.stack(rows)
 
 
 def tensors(state: dict[str, Any]) -> Iterator[torch.Tensor]:

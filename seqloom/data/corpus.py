@@ -131,7 +131,7 @@ class _Side:
         if many is not None:
             return list(many([getattr(example, self.name) for example in chunk]))
         if self.name == "source":
-            return [self.codec.encode(example.source) for example in chunk]
+            return [self.codec.read(example.source) for example in chunk]
         return [self.codec.encode(example.target, example.source) for example in chunk]
 
     def meta(self) -> dict[str, Any]:

@@ -102,8 +102,8 @@ def measure(native: Predictor, exported: Exported, data: Sequence[str]) -> dict[
     return {
         "data": list(data),
         "examples": len(sources),
-        "run": native.task.measure(ours, references),
-        "export": native.task.measure(theirs, references),
+        "run": native.task.measure(ours, references, sources),
+        "export": native.task.measure(theirs, references, sources),
         "identical": sum(one == other for one, other in zip(ours, theirs)) / len(sources),
     }
 

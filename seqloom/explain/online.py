@@ -26,7 +26,7 @@ def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: A
     assert model.encoder is not None
     width = settings.pop("beam_size", predictor.recipe["search"]["beam_size"])
     search = predictor.search(**{**settings, "beam_size": max(width, n_best), "n_best": n_best})
-    inputs = task.source.encode(source)
+    inputs = task.source.read(source)
     memory = model.encode(Padded.stack([inputs]).to(predictor.device))
     found = search(model.decoder, memory, None, predictor.constraints((), ()))[0]
     if not found:

@@ -3,8 +3,10 @@
 -(1 - e) log p(gold) - e mean(log p). Szegedy et al. 2016, section 7; the mean is over symbols that can occur.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -13,25 +15,39 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from seqloom.contracts import Objective
+from seqloom.errors import SeqloomError
 from seqloom.layers.linear import Projection
 from seqloom.layers.packing import Packing
 from seqloom.model import Model
 from seqloom.types import Batch, Loss, Output, Padded, detach
 
+NONE: Mapping[str, float] = MappingProxyType({})
 ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
 
 
 class CrossEntropy(Objective):
-    """Logs: nll, the sum of -log p(gold) without smoothing; correct, how often gold was the likeliest."""
+    """Logs: nll, the sum of -log p(gold) without smoothing; correct, how often gold was the likeliest; each cost.
 
-    def __init__(self, *, label_smoothing: float = 0.0):
+    `costs` are weights of what parts say their work costs, by name: {ponder = 0.001}. They count in training alone.
+    """
+
+    def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NONE):
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must be in [0, 1)")
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.costs = label_smoothing, dict(costs)
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
-        return self.of(model(batch), batch)
+        output = model(batch)
+        loss = self.of(output, batch)
+        if unknown := [name for name in self.costs if name not in output.costs]:
+            known = ", ".join(sorted(output.costs)) or "none"
+            raise SeqloomError(f"objective.costs.{unknown[0]}: no part of this model has such a cost; it has {known}")
+        sums = {name: cost.sum() for name, cost in output.costs.items()}
+        total = loss.total
+        if self.training:
+            total = total + sum(weight * sums[name] for name, weight in self.costs.items())
+        return replace(loss, total=total, logs={**loss.logs, **{name: each.detach() for name, each in sums.items()}})
 
     def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
         """The loss of what a decoder made of some inputs, which need not be those of the batch.
@@ -53,12 +69,12 @@ def cross_entropy(
     output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of given symbols, summed as below; weights are (rows, U)."""
-    packing = Packing(targets.mask)
-    hidden, symbols = packing.pack(output.hidden), packing.pack(targets.values)  # (N, D), (N,): no padding
+    packing, (thought, project) = Packing(targets.mask), output.positions
+    hidden, symbols = packing.pack(thought), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)
-    if isinstance(output.project, Projection):
-        return projected_cross_entropy(hidden, output.project, symbols, smoothing, shares)
-    return smoothed_cross_entropy(output.project(hidden), symbols, smoothing, shares)
+    if isinstance(project, Projection):
+        return projected_cross_entropy(hidden, project, symbols, smoothing, shares)
+    return smoothed_cross_entropy(project(hidden), symbols, smoothing, shares)
 
 
 def smoothed_cross_entropy(

@@ -160,19 +160,19 @@ class BeamSearchOptimisation(Objective):
 
     def total(self, decoder: Decoder, memory: Memory, batch: Batch, violations: Violations) -> Tensor:
         """The loss of all violations, with a gradient: targets in one pass, wrong prefixes in another."""
-        output = decoder(memory, batch.inputs)
+        thought, project = decoder(memory, batch.inputs).positions
         entries, places = violations.found.nonzero(as_tuple=True)  # (N,)
         gold, wrong = batch.targets.values[entries, places], violations.symbols[entries, places]
         prefixes = violations.prefixes[entries, places]  # (N, U)
-        right = hidden = output.hidden[entries, places]  # (N, D)
+        right = hidden = thought[entries, places]  # (N, D)
         (others,) = (~violations.on_gold[entries, places]).nonzero(as_tuple=True)  # who need a pass of their own
         if len(others):
             ends, rows = places[others], torch.arange(len(others), device=others.device)
             begin = torch.full_like(ends, decoder.bos)[:, None]
             inputs = torch.cat([begin, prefixes[others, : int(ends.max())]], dim=1)
             read = decoder(memory.select(entries[others]), Padded(inputs, ends + 1))
-            hidden = hidden.index_copy(0, others, read.hidden[rows, ends])
-        margins = 1 - scores_of(right, output.project, gold) + scores_of(hidden, output.project, wrong)
+            hidden = hidden.index_copy(0, others, read.positions[0][rows, ends])
+        margins = 1 - scores_of(right, project, gold) + scores_of(hidden, project, wrong)
         margins = margins.clamp(min=0)  # rounded otherwise than in the search, one may be kept after all
         if self.cost == "bleu":
             said = [[*row[:place], symbol] for row, place, symbol in lists(prefixes, places, wrong)]

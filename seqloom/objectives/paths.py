@@ -65,11 +65,11 @@ def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
 @torch.no_grad()
 def log_probs(output: Output, tokens: Padded) -> Tensor:
     """Of each symbol, 0 at padding, without a gradient.  (rows, U)"""
-    packing = Packing(tokens.mask)
-    hidden, symbols = packing.pack(output.hidden), packing.pack(tokens.values)  # (N, D), (N,)
+    packing, (thought, project) = Packing(tokens.mask), output.positions
+    hidden, symbols = packing.pack(thought), packing.pack(tokens.values)  # (N, D), (N,)
     losses = []
     for some, wanted in zip(hidden.split(ROWS), symbols.split(ROWS)):
-        scores = output.project(some)  # (ROWS, V)
+        scores = project(some)  # (ROWS, V)
         precise = torch.promote_types(scores.dtype, torch.float32)  # a sum of many needs the digits
         losses.append(functional.cross_entropy(scores.to(precise), wanted, reduction="none"))
     return packing.unpack(-torch.cat(losses)[:, None])[:, :, 0]

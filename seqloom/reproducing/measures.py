@@ -36,7 +36,8 @@ def next_symbol(model: Predictor, data: Data) -> Measures:
         for first in range(0, len(examples), 256):
             part = examples[first : first + 256]
             batch = model.task.batch(
-                [source.encode(example.source) for example in part], [target.encode(example.target) for example in part]
+                [source.read(example.source) for example in part],
+                [target.encode(example.target, example.source) for example in part],
             )
             loss = CrossEntropy()(model.model, batch.to(model.device), 1.0)
             correct, count = correct + loss.logs["correct"].item(), count + loss.count.item()
@@ -70,13 +71,14 @@ def by_length(*bounds: int) -> Callable[[Predictor, Data], Measures]:
         assert source is not None
         sources, references = model.task.references(examples)
         predictions = model.predict(sources)
-        lengths = [len(source.encode(each)) for each in sources]
-        found = model.task.measure(predictions, references)
+        lengths = [len(source.read(each)) for each in sources]
+        found = model.task.measure(predictions, references, sources)
         name = next(iter(found))
         for low, high in zip((0, *bounds), (*bounds, max(lengths) + 1)):
             rows = [row for row, length in enumerate(lengths) if low <= length < high]
             if rows:
-                part = model.task.measure([predictions[row] for row in rows], [references[row] for row in rows])
+                columns = ([column[row] for row in rows] for column in (predictions, references, sources))
+                part = model.task.measure(*columns)
                 found[f"{name}_{low}_to_{high - 1}"] = part[name]
         return found
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqloom.data import batching
+from seqloom.data.places import Places
 from seqloom.data.symbols import BOS, EOS, PAD
 from seqloom.plain_contracts import Codec, Constraint, Task
 from seqloom.search.bag import Bag
@@ -45,6 +47,10 @@ class Pairs(Task):
             raise ValueError("bag = true makes outputs of the symbols of their source: it needs joint = true")
         if source is None and metrics:
             raise ValueError("metrics compare predictions with references, which a language model has not")
+        if isinstance(target, Places):
+            if source is None or joint:
+                raise ValueError('target.type = "places" chooses from a source of another kind: set source, not joint')
+            target.source = source
         self.target = target
         self.source = target if joint else source
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
@@ -88,10 +94,14 @@ class Pairs(Task):
             grouped.setdefault(source, []).append(target)
         return list(grouped), list(grouped.values())
 
-    def measure(self, predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:
+    def measure(
+        self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()
+    ) -> dict[str, float]:
         results: dict[str, float] = {}
         for name in self.metrics:
-            results.update(getattr(import_module(f"seqloom.metrics.{name}"), name)(predictions, references))
+            metric = getattr(import_module(f"seqloom.metrics.{name}"), name)
+            seen = {"sources": sources} if "sources" in signature(metric).parameters else {}
+            results.update(metric(predictions, references, **seen))
         return results
 
     def higher_is_better(self, name: str) -> bool:

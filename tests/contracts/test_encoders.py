@@ -53,7 +53,7 @@ def test_a_batch_is_its_sentences_one_by_one(encoder):
 
 def test_every_parameter_gets_a_gradient(encoder):
     memory = encoder(source_for(encoder))
-    loss = memory.states[memory.mask].pow(2).sum() + memory.states[memory.mask].sum()
+    loss = memory.states[memory.mask].pow(2).sum() + memory.states[memory.mask].sum() + memory.final["summary"].sum()
     loss.backward()
     assert [name for name, value in encoder.named_parameters() if value.grad is None or not value.grad.any()] == []
     assert all(value.grad.isfinite().all() for value in encoder.parameters())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqloom.answering import UNEXPLAINED
-from seqloom.channel import NoisyChannel, WithSource
+from seqloom.channel import NoisyChannel
 from seqloom.decoders.ctc import CTC
 from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
 from seqloom.decoders.ssnt import SSNT
@@ -60,7 +60,7 @@ def with_language_model(model):
 def noisy(model, channel, weight=WEIGHT, **settings):
     settings = {"proposals": OUTPUTS, **settings}
     decoder = NoisyChannel(decoder=model.decoder, channel=channel, weight=weight, **settings)
-    return Model(WithSource(encoder=model.encoder), decoder)
+    return Model(model.encoder, decoder)
 
 
 def framed(*outputs):
@@ -351,8 +351,8 @@ def test_it_refuses_what_cannot_be_done():
     attends = Model(model.encoder, build(RecurrentDecoder, vocabulary=OUTPUTS))
     with pytest.raises(SeqloomError, match="reads all before it writes"):
         noisy(attends, channelled)
-    with pytest.raises(SeqloomError, match="stride 1"):
-        WithSource(encoder=build(Pyramidal, vocabulary=SOURCES))
+    with pytest.raises(ValueError, match="a state a symbol"):
+        noisy(Model(build(Pyramidal, vocabulary=SOURCES), model.decoder), channelled).encode(SOURCE)
     ours = noisy(model, channelled)
     memory = replace(ours.encode(SOURCE), closed=False)
     with pytest.raises(SeqloomError, match="whole source"):

@@ -1,0 +1,80 @@
+"""Places of the source, counted from 0: outputs that choose among the elements of their input.
+
+A value is a list of whole numbers; in a file spaces stand between them: "0 3 2 0". As symbols they follow the four that
+every vocabulary begins with, so that there are as many as the source has elements, whatever its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from seqloom.arrays import as_numpy
+from seqloom.data.symbols import EOS, SYMBOLS
+from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.plain_contracts import Codec
+
+FIRST = len(SYMBOLS)  # the symbol of place 0
+
+
+class Places(Codec):
+    """Lists of places <-> symbols. There is nothing to learn."""
+
+    vocabulary = FIRST
+    chooses = "places"
+    source: Codec | None = None  # of the elements that are chosen from, where it is known
+
+    def fit(self, values: Iterable[Any]) -> Self:
+        return self
+
+    def encode(self, value: Any, source: Any = None) -> np.ndarray:
+        places = self.normal(value)
+        if source is not None and self.source is not None:
+            count = len(self.source.read(source))
+            if places and max(places) >= count:
+                elements = f"{count} element{'s' * (count != 1)}"
+                raise SeqloomError(
+                    f"place {max(places)} is beyond a source of {elements}; expected 0 to {count - 1}, counted from 0"
+                )
+        return np.array(places, dtype=np.int64) + FIRST  # (T,)
+
+    def decode(self, values: Any, source: Any = None) -> list[int]:
+        """The places up to the first EOS; other symbols that are none are left out."""
+        symbols = as_numpy(values).tolist()
+        end = symbols.index(EOS) if EOS in symbols else len(symbols)
+        return [symbol - FIRST for symbol in symbols[:end] if symbol >= FIRST]
+
+    def content(self, value: Any) -> str:
+        return self.line(value)
+
+    def normal(self, value: Any) -> list[int]:
+        """The value as a list."""
+        items = value.split() if isinstance(value, str) else as_numpy(value).tolist()
+        try:
+            places = [int(item) for item in items]
+            if all(place >= 0 and place == float(item) for place, item in zip(places, items)):
+                return places
+        except (TypeError, ValueError, OverflowError):
+            pass
+        shown = repr(value)
+        raise UnreadableError(
+            f"the places {shown if len(shown) <= 60 else shown[:57] + '...'} are none; "
+            'expected whole numbers from 0 on, such as "0 3 2 0"'
+        )
+
+    def line(self, value: Any) -> str:
+        return " ".join(map(str, self.normal(value)))
+
+    def pieces(self, values: Any) -> list[str]:
+        """What each symbol shows as."""
+        symbols = as_numpy(values).tolist()
+        return [SYMBOLS[symbol] if symbol < FIRST else str(symbol - FIRST) for symbol in symbols]
+
+    def save(self, folder: Path, name: str) -> None:
+        """Nothing was learned."""
+
+    def load(self, folder: Path, name: str) -> Self:
+        return self
