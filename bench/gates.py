@@ -113,6 +113,11 @@ def of_lattice(record: Record) -> list[Gate]:
     ]
 
 
+def of_pointer(record: Record) -> list[Gate]:
+    """No more for the pointer than for the recurrence: half of its speed."""
+    return [Gate("speed, to the recurrence alone", ">=", 0.5, record["systems"]["pointer network"]["ratio"])]
+
+
 def of_stream(record: Record) -> list[Gate]:
     return [
         Gate(

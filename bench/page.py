@@ -234,6 +234,16 @@ def lattice(record: Record, name: str, images: Path) -> list[str]:
     return lines + bullets(gates.of_lattice(record))
 
 
+def pointer(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Pointing beside the recurrence", record)
+    lines += [f"Forward and backward of a batch, processor time; {record['shape']}.", ""]
+    rows = [
+        [each, spread(found["milliseconds"], 1), f"{found['examples_per_second']:,.0f}", f"{found['ratio']:.2f}"]
+        for each, found in record["systems"].items()
+    ]
+    return lines + table(["", "ms", "examples/s", "speed"], rows) + bullets(gates.of_pointer(record))
+
+
 def streaming(record: Record, name: str, images: Path) -> list[str]:
     rows, minutes = record["rows"], record["minutes"]
     lines = heading("An endless stream", record)
@@ -279,6 +289,7 @@ SECTIONS = {
     "cells": cells,
     "objectives": objectives,
     "lattice": lattice,
+    "pointer": pointer,
     "stream": streaming,
     "engines": engines,
 }

@@ -12,6 +12,7 @@ import numpy as np
 
 from seqloom import config
 from seqloom.data.batching import in_order
+from seqloom.data.copying import Copying
 from seqloom.data.symbols import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
 from seqloom.metrics.latency import latency
@@ -97,13 +98,15 @@ class Answering(ABC):
         prefix: Any = None,
         banned: Sequence[Any] = (),
         required: Sequence[Any] = (),
+        replace_unknown: bool = False,
         search: Search | None = None,
         **settings: Any,
     ) -> list[list[Prediction]]:
         """The n_best outputs of each source, best first. Without details the text alone is promised.
 
         With `rescore`, a language model or the path of its run, all outputs of the beam are ranked anew; so they are
-        by a run the other way round, which reads outputs and tells how likely the source is.
+        by a run the other way round, which reads outputs and tells how likely the source is. With `replace_unknown` the
+        unknown symbol may be written, and the word of the source that was most looked at stands for it.
         """
         if isinstance(sources, str):
             raise SeqloomError("predict takes a list of sources, not one string: write [source]")
@@ -121,19 +124,38 @@ class Answering(ABC):
             if search is None:  # all there is
                 chosen = self.search(**{**settings, "n_best": getattr(chosen, "beam_size", wanted)})
             wishes = {"attention": attention, "prefix": prefix, "banned": banned, "required": required}
+            wishes["replace_unknown"] = replace_unknown
             every = self.candidates(sources, details=details, search=chosen, **wishes)
             return [each[:wanted] for each in rescored(every, rescore, rescore_weight, self.trust, sources)]
         search = search or self.search(**settings)
-        asked, begun = self.constraints(banned, required), self.beginning(prefix)
+        copying = self.replacing() if replace_unknown else None
+        asked, begun = self.constraints(banned, required, replace_unknown), self.beginning(prefix)
         encoded = [self.read(source) for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
         longest = [max(each, key=len) for each in encoded]
         for rows in self.batches(longest, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
             batch = [encoded[row] for row in rows]
             constraints = [*asked, *self.task.constraints(Padded.stack([own for own, *_ in batch]))]
-            for row, found in zip(rows, self.find(batch, search, begun, constraints, attention, details)):
-                answers[row] = [self.prediction(one, sources[row], details) for one in found]
+            look = attention or replace_unknown
+            for row, found in zip(rows, self.find(batch, search, begun, constraints, look, details)):
+                if copying is not None:
+                    found = [replaced(one, copying, len(encoded[row][0]), attention) for one in found]
+                answers[row] = [self.prediction(one, sources[row], details, copying) for one in found]
         return answers
+
+    def replacing(self) -> Copying:
+        """A codec that writes words of the source in place of unknown ones."""
+        task = self.task
+        if task.target.chooses == "copies":
+            raise SeqloomError("replace_unknown: this run copies words by itself; leave it out")
+        try:
+            ours, theirs = Copying(codec=task.target), Copying(codec=self.sources[0])
+        except ValueError as error:
+            raise SeqloomError(f"replace_unknown: {error}") from None
+        if ours.units != theirs.units:
+            both = f'"{theirs.units}" and "{ours.units}"'
+            raise SeqloomError(f"replace_unknown: source and target are of units {both}; expected the same")
+        return ours
 
     def batches(self, encoded: Sequence[np.ndarray], rows_each: int) -> Iterator[list[int]]:
         """Row numbers of sources of like length."""
@@ -142,11 +164,11 @@ class Answering(ABC):
         for number in range(len(plan)):
             yield [int(row) for row in plan[number]]
 
-    def constraints(self, banned: Sequence[Any], required: Sequence[Any]) -> list[Constraint]:
+    def constraints(self, banned: Sequence[Any], required: Sequence[Any], unknown: bool = False) -> list[Constraint]:
         """What outputs must and must not contain. They never contain the symbols that are ours, not the text's."""
         never = [ids for each in banned for ids in self.spellings(each, "banned text")]
         always = [self.spellings(each, "required text") for each in required]
-        ours = [PAD, BOS] if self.task.writes_unknown else [PAD, UNK, BOS]
+        ours = [PAD, BOS] if self.task.writes_unknown or unknown else [PAD, UNK, BOS]
         chosen: list[Constraint] = [Banned([*([symbol] for symbol in ours), *never])]
         return [*chosen, Required(always, EOS)] if always else chosen
 
@@ -177,13 +199,18 @@ class Answering(ABC):
             raise SeqloomError(f"the {what} {value!r} has symbols that this model's vocabulary lacks: leave them out")
         return tokens
 
-    def prediction(self, hypothesis: Hypothesis, source: Any, details: bool = True) -> Prediction:
-        pieces = self.pieces(self.task.target, hypothesis.tokens) if details else []
-        text = self.task.decode(hypothesis.tokens, source)
+    def prediction(
+        self, hypothesis: Hypothesis, source: Any, details: bool = True, copying: Copying | None = None
+    ) -> Prediction:
+        pieces = self.pieces(copying or self.task.target, hypothesis.tokens, source) if details else []
+        text = (copying or self.task).decode(hypothesis.tokens, source)
         return Prediction(text, hypothesis.score, pieces, hypothesis.log_probs, hypothesis.attention, hypothesis.times)
 
     @staticmethod
-    def pieces(codec: Any, tokens: Any) -> list[str]:
+    def pieces(codec: Any, tokens: Any, source: Any = None) -> list[str]:
+        """What each symbol shows as; what was copied shows as the source spells it."""
+        if isinstance(codec, Copying):
+            return codec.pieces(tokens, source)
         return list(codec.pieces(tokens)) if hasattr(codec, "pieces") else [str(token) for token in map(int, tokens)]
 
     # -- measuring
@@ -221,6 +248,20 @@ class Answering(ABC):
         if len(times) < len(found):
             return measured
         return {**measured, **latency(times, [len(self.read(source)[0]) for source in sources])}
+
+
+def replaced(hypothesis: Hypothesis, copying: Copying, length: int, attention: bool) -> Hypothesis:
+    """Unknown symbols as copies of the place of the source that was most looked at (Jean et al. 2015, section 3.3)."""
+    looks = hypothesis.attention
+    if looks is None:
+        raise SeqloomError("replace_unknown: this run does not attend its source; train one with decoder.attention")
+    if any(len(look) != length for look in looks):
+        raise SeqloomError("replace_unknown: this run attends no single words; train an encoder with a state a symbol")
+    tokens = [
+        copying.vocabulary + int(np.argmax(look)) if token == UNK else token
+        for token, look in zip(hypothesis.tokens, looks)
+    ]
+    return replace(hypothesis, tokens=tokens, attention=looks if attention else None)
 
 
 def rescored(

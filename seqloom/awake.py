@@ -20,6 +20,7 @@ OPTIONS: dict[str, tuple[str, type]] = {
     "--beam-size": ("beam_size", int),
     "--json": ("as_json", bool),
     "--attention": ("attention", bool),
+    "--replace-unknown": ("replace_unknown", bool),
     "--wait": ("wait", int),
     "--prefix": ("prefix", str),
     "--ban": ("ban", list),

@@ -74,6 +74,10 @@ Rescore = Annotated[
 ]
 RescoreWeight = Annotated[float | None, typer.Option("--rescore-weight", help="How much it counts; 0.3 unless told.")]
 NBest = Annotated[int | None, typer.Option("--n-best", help="Outputs a source.")]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option("--replace-unknown", help="Write unknown words, too: as the word of the source most looked at."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -137,6 +141,7 @@ def predict(
     attention: Annotated[
         bool, typer.Option("--attention", help="JSON lines with where each output looked, too.")
     ] = False,
+    replace_unknown: ReplaceUnknown = False,
     wait: Wait = None,
     lm: LanguageModel = None,
     lm_weight: LanguageModelWeight = None,
@@ -165,6 +170,7 @@ def predict(
         beam_size=beam_size,
         as_json=as_json,
         attention=attention,
+        replace_unknown=replace_unknown,
         wait=wait,
         prefix=prefix,
         ban=ban,
@@ -185,6 +191,7 @@ def evaluate(
     runs: Models,
     data: Data = None,
     beam_size: BeamSize = None,
+    replace_unknown: ReplaceUnknown = False,
     wait: Wait = None,
     lm: LanguageModel = None,
     lm_weight: LanguageModelWeight = None,
@@ -209,7 +216,8 @@ def evaluate(
     helping = helpers(
         model, length_bonus, lm=(lm, lm_weight), channel=(channel, channel_weight), rescore=(rescore, rescore_weight)
     )
-    measured = model.evaluate(examples, wait=wait, **helping, **search_settings(settings, beam_size))
+    wishes = {"wait": wait, "replace_unknown": replace_unknown, **helping, **search_settings(settings, beam_size)}
+    measured = model.evaluate(examples, **wishes)
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
 
 
@@ -293,6 +301,9 @@ def explain(
     run: Run,
     text: Annotated[str | None, typer.Argument(help="A source; none for a language model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The page to write.")] = None,
+    truth: Annotated[
+        str | None, typer.Option(help='Of points in the plane: the true places, drawn below the output, as "0 3 2 0".')
+    ] = None,
     n_best: NBest = None,
     beam_size: BeamSize = None,
     device: Device = "auto",
@@ -307,7 +318,8 @@ def explain(
     if out is not None:
         check_file(out, "page.html")
     model = Predictor.load(run, device, trust)
-    found = model.explain(text, n_best=n_best or 5, **search_settings(None, beam_size))
+    known: dict[str, Any] = {} if truth is None else {"truth": truth}
+    found = model.explain(text, n_best=n_best or 5, **known, **search_settings(None, beam_size))
     if out is not None:
         replace_file(out, page(found).encode())
     columns = os.get_terminal_size().columns if sys.stdout.isatty() else 100
@@ -449,7 +461,7 @@ def data(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the generator.")
     ] = None,
 ) -> None:
-    """Make data on the spot: adding, addition, arithmetic, cipher, copying, counting, dates, delayed_copy."""
+    """Make data on the spot: dates, sums, hulls, tours and more; without a name it lists them."""
     from seqloom import config
     from seqloom.generating import as_lines, generated, list_generators
 

@@ -321,10 +321,12 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
     offered: Recipe = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
-    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "blank": PAD, "unk": UNK}
+    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "pad": PAD, "blank": PAD, "unk": UNK}
     offered |= {name: getattr(source_codec, name.removeprefix("source_"), None) for name in OF_SOURCE}
     if "written" in parameters(find("decoders", type_of(recipe["decoder"]), "decoder.type", trust)):
-        offered["written"] = [] if source_codec is None else correspondence(source_codec, target_codec)
+        offered["written"] = []
+        if source_codec is not None and source_codec.vocabulary is not None:
+            offered["written"] = correspondence(source_codec, target_codec)
     decoder = build_fitting("decoders", recipe["decoder"], "decoder", "task.target", offered, trust)
     values = {"encoder": encoder, "decoder": decoder, "share_embeddings": share}
     return call(Model, "encoder and decoder do not fit", values)
@@ -375,6 +377,7 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
         "symbols": SimpleNamespace(vocabulary=100, features=None),
         "vectors": SimpleNamespace(vocabulary=None, features=2),
     }
+    refuse_tables(recipe, task, trust)
     source = None if task.source is None else stand_ins[made_of(task.source)]
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
@@ -414,6 +417,26 @@ def refuse_choices(recipe: Recipe, task: Task, decoder: Any) -> None:
         name = recipe["decoder"]["type"]
         hint = f"; with {found} set decoder.type = {able}" if task.target.chooses else ""
         raise SeqloomError(f"decoder.type = {show(name)}: needs {wanted}{hint}")
+
+
+def refuse_tables(recipe: Recipe, task: Task, trust: bool = False) -> None:
+    """Stories, a row a sentence, are read by encoders of stories; and what has no end is said at once, by a head."""
+    if task.source is None:
+        return
+    from seqloom.contracts import Head
+
+    encoder: Any = find("encoders", recipe["encoder"]["type"], "encoder.type", trust)
+    if encoder.nested != task.source.nested:
+        readers = [name for name, part in parts("encoders").items() if part.nested]  # type: ignore[attr-defined]
+        able = " or ".join(map(show, readers)) if task.source.nested else 'task.source.type = "story"'
+        raise SeqloomError(
+            f"encoder.type = {show(recipe['encoder']['type'])}: does not fit the source; expected {able}"
+        )
+    decoder = find("decoders", recipe["decoder"]["type"], "decoder.type", trust)
+    if task.eos is None and not issubclass(decoder, Head):
+        heads = " or ".join(show(name) for name, part in parts("decoders").items() if issubclass(part, Head))
+        name = show(recipe["decoder"]["type"])
+        raise SeqloomError(f"decoder.type = {name}: an answer is said at once; expected {heads}")
 
 
 def refuse_windows(task: Task, decoder: Any, tokens: int) -> None:

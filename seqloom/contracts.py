@@ -118,6 +118,7 @@ class Encoder(nn.Module, ABC):
 
     output_size: int
     stride: int = 1  # how many inputs a state of its memory stands for
+    nested: ClassVar[bool] = False  # it reads tables of symbols, (B, T, W): a row a sentence
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:

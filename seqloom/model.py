@@ -55,5 +55,6 @@ class Model(nn.Module):
         """Teacher forcing."""
         memory = self.encode(batch.source, batch.inputs.values.shape[0], attention)
         output: Output = self.decoder(memory, batch.inputs, batch.state, attention)
-        before, after = costs(batch.state or {}), costs({"encoder": memory.extra, "decoder": output.state})
+        spent = {"cost": memory.extra.get("cost", {}), "decoder": output.state}
+        before, after = costs(batch.state or {}), costs(spent)
         return replace(output, costs={name: cost - before.get(name, 0) for name, cost in after.items()})

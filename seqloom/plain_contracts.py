@@ -153,6 +153,7 @@ class Codec(ABC):
     features: int | None = None  # how many components, where values are vectors
     seconds: float | None = None  # how long a position lasts, where values are sound
     chooses: ClassVar[str] = ""  # "places": of the source, and nothing else; "copies": words of the source, too
+    nested: ClassVar[bool] = False  # a source is a table of symbols (T, W): a row a sentence
     names_files: ClassVar[bool] = False  # a value that is a text is the path of a file
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # how sources are varied in training
 

@@ -347,10 +347,12 @@ class Predictor(Answering):
 
         if isinstance(self.model.decoder, Ensemble):
             raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")
-        if isinstance(self.model.decoder, Head):
-            raise SeqloomError("explain shows a search, and this run says its output at once: use `predict`")
         if source is not None and self.task.source is not None:
             self.encoded(self.task.source, source, "source")
+        if isinstance(self.model.decoder, Head):
+            from seqloom.explain.hops import explain_head
+
+            return explain_head(self, source, n_best=n_best, **settings)
         if self.model.decoder.silent:
             from seqloom.explain.online import explain_online
 

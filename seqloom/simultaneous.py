@@ -35,6 +35,10 @@ class Waiting(Decoder):
             raise SeqloomError(f"wait = {wait}: this run says its output at once, after all of the source")
         if decoder.online:
             raise SeqloomError(f"wait = {wait}: this decoder decides itself when to write; leave it out")
+        if decoder.reads_source or decoder.scores != "logits":
+            raise SeqloomError(
+                f"wait = {wait}: a decoder that copies or repeats has read all of its source; leave it out"
+            )
         self.decoder, self.wait, self.ratio = decoder, wait, ratio
         self.bos, self.eos, self.hidden_size = decoder.bos, decoder.eos, decoder.hidden_size
         self.length_ratio, self.length_offset = decoder.length_ratio, decoder.length_offset

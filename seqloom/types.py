@@ -132,7 +132,7 @@ class Memory:
     states: Array  # (B, T, D)
     lengths: Array  # (B,)
     final: State = field(default_factory=dict)  # "summary": (B, D); recurrent encoders add "layers"
-    extra: State = field(default_factory=dict)  # position-wise entries are (B, T, D), or (B, heads, T, D)
+    extra: State = field(default_factory=dict)  # (B, T, D) or (B, heads, T, D), position by position; "cost": (B,) each
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may come
     offset: int = 0  # how many states before the first were forgotten
@@ -173,6 +173,8 @@ class Memory:
         """This memory and a prepared chunk that follows it, of the same sources in step: none is padded."""
 
         def joined(before: Array, after: Array) -> Array:
+            if before.ndim == 1:  # a cost, which has been running on
+                return after
             return namespace(before).concat([before, after], time_axis(before))
 
         return replace(
@@ -185,13 +187,15 @@ class Memory:
 
     def forget(self, count: int) -> Memory:
         """This memory without its first states, which nobody will look at again."""
+
+        def later(entry: Array) -> Array:
+            return entry if entry.ndim == 1 else entry[(slice(None),) * time_axis(entry) + (slice(count, None),)]
+
         return replace(
             self,
             states=self.states[:, count:],
             lengths=self.lengths - count,
-            extra=over_tensors(
-                lambda entry: entry[(slice(None),) * time_axis(entry) + (slice(count, None),)], self.extra
-            ),
+            extra=over_tensors(later, self.extra),
             offset=self.offset + count,
         )
 

@@ -15,8 +15,13 @@ from seqloom.attention.dot import Dot
 from seqloom.attention.monotonic import Monotonic
 from seqloom.attention.multihead import MultiHead
 from seqloom.attention.projected import Projected
+from seqloom.cells.adaptive import Adaptive
 from seqloom.cells.gru import GRU
+from seqloom.cells.lstm import LSTM
+from seqloom.cells.mut import MUT
 from seqloom.contracts import Decoder, Encoder, Head, Online
+from seqloom.decoders.recurrent import Recurrent
+from seqloom.decoders.transformer import Transformer
 from seqloom.parts import parts
 from seqloom.types import Memory, Padded
 
@@ -27,6 +32,7 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "vocabulary": VOCABULARY,
     "bos": BOS,
     "eos": EOS,
+    "pad": PAD,
     "blank": PAD,
     "unk": UNK,
     "written": (0, 1, 2, 3, 8, 1, 5, 4, 6),
@@ -41,6 +47,8 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "heads": 2,
     "dropout": 0.0,
 }
+INNER = {"embedding_size": 8, "size": 8, "layers": 2}  # of a decoder within another
+INNER_TRANSFORMER = partial(Transformer, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 
 # Beyond its defaults a part may have settings that are systems of their own. A new part needs no entry here.
 VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
@@ -48,6 +56,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("cells", "lstm"): {f"without {gate}": {"without": gate} for gate in ("forget", "input", "output")},
     ("cells", "mut"): {"2": {"variant": 2}, "3": {"variant": 3}, "1, as wide as its input": {"input_size": 8}},
     ("cells", "gru"): {"reset before": {"reset": "before"}},
+    ("cells", "adaptive"): {
+        "gru": {"cell": GRU},
+        "mut": {"cell": MUT},
+        "of two steps": {"most": 2, "epsilon": 0.0},
+    },
+    ("attention", "additive"): {"coverage": {"coverage": True}},
     ("attention", "dot"): {"scaled": {"scaled": True}},
     ("attention", "monotonic"): {"soft": {"decoding": "soft"}},
     ("encoders", "chunked"): {
@@ -64,6 +78,8 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("encoders", "pyramidal"): {
         "one way": {"bidirectional": False, "layers": 3},
         "one way, of three, gru": {"bidirectional": False, "reduce": 3, "cell": GRU},
+        "adaptive": {"cell": Adaptive},
+        "one way, adaptive": {"bidirectional": False, "cell": Adaptive},
         "flat": {"bidirectional": False, "layers": 1},
         "vectors": VECTORS,
         "vectors one way": {"bidirectional": False, **VECTORS},
@@ -74,15 +90,38 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "from the end": {"reverse": True},
         "residual gru": {"cell": GRU, "residual": True, "layers": 3},
         "own gru": {"cell": partial(GRU, reset="before"), "bidirectional": True},
+        "adaptive": {"cell": Adaptive},
+        "adaptive, bidirectional": {"cell": partial(Adaptive, cell=GRU), "bidirectional": True},
         "vectors": VECTORS,
     },
+    ("encoders", "memory_network"): {
+        "of one hop, bags of words": {"hops": 1, "positions": False},
+        "without ages": {"ages": 0},
+        "of few ages": {"ages": 2},
+    },
+    ("encoders", "reader"): {"lstm": {"cell": LSTM}},
     ("encoders", "set"): {"of no steps": {"steps": 0}, "vectors": VECTORS},
     ("encoders", "transformer"): {
         "post-norm": {"norm": "post"},
         "learned positions": {"positions": "learned"},
+        "adaptive": {"adaptive": True, "layers": 5},
+        "adaptive, post-norm, learned positions": {
+            "adaptive": True,
+            "norm": "post",
+            "positions": "learned",
+            "layers": 3,
+        },
         "vectors": VECTORS,
     },
     ("decoders", "recurrent"): {
+        "adaptive": {"cell": Adaptive},
+        "adaptive language model": {"cell": Adaptive, "memory_size": 0},
+        "bahdanau, further adaptive step": {
+            "attention": Additive,
+            "order": "bahdanau",
+            "combine": "rnn",
+            "cell": Adaptive,
+        },
         "luong dot": {"attention": Dot},
         "luong bilinear, tied": {"attention": Bilinear, "tied": True},
         "luong additive, added": {"attention": Additive, "combine": "add"},
@@ -99,6 +138,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "context at every step and deep output": {"feed_context": True, "deep_output": True},
         "luong, deep output": {"attention": Additive, "deep_output": True, "input_feeding": True},
         "luong projected": {"attention": partial(Projected, size=5, activation="sigmoid", scaled=False)},
+        "luong coverage": {"attention": partial(Additive, coverage=True)},
+        "bahdanau coverage, input feeding": {
+            "attention": partial(Additive, coverage=True),
+            "order": "bahdanau",
+            "input_feeding": True,
+        },
         "luong monotonic": {"attention": Monotonic},
         "luong monotonic in expectation": {"attention": partial(Monotonic, decoding="soft")},
         "bahdanau monotonic": {"attention": Monotonic, "order": "bahdanau"},
@@ -106,12 +151,24 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "zero bridge": {"bridge": "zero"},
         "language model": {"memory_size": 0},
     },
+    ("decoders", "copy"): {
+        "switch": {"mixture": "switch", "decoder": partial(Recurrent, **INNER)},
+        "coverage": {"attention": partial(Additive, coverage=True), "decoder": partial(Recurrent, **INNER)},
+        "transformer": {"decoder": INNER_TRANSFORMER, "attention": MultiHead},
+        "transformer, switch, dot": {"decoder": INNER_TRANSFORMER, "mixture": "switch", "attention": Dot},
+    },
+    ("decoders", "sentinel"): {
+        "of one": {"window": 1, "decoder": partial(Recurrent, **INNER)},
+        "of three": {"window": 3, "decoder": partial(Recurrent, **INNER), "memory_size": 0},
+        "transformer": {"window": 4, "decoder": INNER_TRANSFORMER},
+    },
     ("decoders", "pointer"): {
         "vectors": OF_VECTORS,
         "dot, gru": {"attention": Dot, "cell": GRU},
         "glimpses": {"glimpses": 2, **OF_VECTORS},
         "zero bridge": {"bridge": "zero"},
     },
+    ("decoders", "reader"): {"max": {"pooling": "max"}},
     ("decoders", "transducer"): {
         "mlp": {"joint": "mlp"},
         "mlp, gru": {"joint": "mlp", "cell": GRU, "layers": 3},
@@ -175,9 +232,20 @@ def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
     return Padded(values * padded.mask, padded.lengths)
 
 
+def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
+    """Tables of symbols: a row a sentence of one word to all."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths), width), generator=generator)
+    words = torch.randint(1, width + 1, (len(lengths), max(lengths), 1), generator=generator)
+    padded = Padded(values * (torch.arange(width) < words), torch.tensor(lengths))
+    return Padded(padded.values * padded.mask[:, :, None], padded.lengths)
+
+
 def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
     """Symbols, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
     symbols = source(lengths)
+    if getattr(part, "nested", False):
+        return stories(lengths)
     if getattr(part, "unknown", None) is not None:
         symbols.values[:1, [0, 3]], symbols.values[:1, 2:3] = VOCABULARY, VOCABULARY + 2
     if not part.reads_vectors_in_tests:
@@ -201,6 +269,10 @@ def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int
     summary = torch.randn(len(lengths), size, generator=generator, dtype=torch.float64)
     read = source_for(decoder, lengths) if decoder.reads_source else None
     parts = {} if read is None else {"source": Memory(read.values, read.lengths)}
+    if isinstance(decoder, Head):  # may answer with words of a document, of which there are more than sentences
+        words = source(tuple(2 * length + 1 for length in lengths))
+        known = torch.randn(*words.values.shape, size, generator=generator, dtype=torch.float64)
+        parts |= {"words": Memory(known, words.lengths), "symbols": Memory(words.values, words.lengths)}
     return Memory(states, torch.tensor(lengths), {"summary": summary}, parts=parts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, lattice, measuring, objectives, pairs, stream
+from bench import gates, lattice, measuring, objectives, pairs, pointer, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -165,6 +165,22 @@ def test_ways_through_a_lattice_agree_and_their_costs_are_on_the_page(tmp_path: 
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "time, to autograd's <= 0.6: **not met** (0.7)" in page
     assert "| T = 1, 2 | ours | 1, 2 | 1.00 | 1, 2 | 1.00 |" in page
+
+
+def test_what_pointing_costs_is_on_the_page(tmp_path: Path) -> None:
+    batch = pointer.hulls(points=6, rows=4)
+    assert batch.source is not None
+    assert batch.source.values.shape == (4, 6, 2)
+    found = pointer.compare(batch, 1, size=4)
+    assert found["nn.LSTM, twice"]["ratio"] == 1
+    assert found["pointer network"]["examples_per_second"] > 0
+    found["pointer network"]["ratio"] = 0.4
+    measuring.write(
+        measuring.record("pointer", 1, shape="6 points", systems=found), tmp_path / "results" / "bench-pointer.json"
+    )
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "speed, to the recurrence alone >= 0.5: **not met** (0.4)" in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,3 +330,27 @@ def test_hostile_text_cannot_steer_the_terminal():
     text = render(EXAMPLES["hostile"])
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", text)
     assert "␛[31m" in text
+
+
+def thoughtful() -> Explanation:
+    """A model that decides how often it steps: longest at the third letter of the output."""
+    plain = explanation(list("ab"), "ab", letters("xyz"))
+    first = replace(plain.hypotheses[0], steps=[1.0, 2.0, 6.0, 3.0])
+    return replace(plain, hypotheses=[first], steps=[1.0, 4.0])
+
+
+def test_steps_stand_below_their_pieces_and_the_longest_thought_is_darkest():
+    lines = render(thoughtful()).splitlines()
+    titles = [number for number, line in enumerate(lines) if line.startswith("steps:")]
+    assert [lines[number + 1].split() for number in titles] == [["a", "b"], ["x", "y", "z", "<eos>"]]
+    assert [lines[number + 2].split() for number in titles] == [["1", "4"], ["1", "2", "6", "3"]]
+    column = lines[titles[1] + 1].index("z")
+    assert lines[titles[1] + 3][column] == "█"
+    assert not any(line.startswith("steps:") for line in render(EXAMPLES["date"]).splitlines())
+
+
+def test_steps_survive_json_and_must_fit_their_pieces():
+    assert Explanation.from_json(json.loads(json.dumps(thoughtful().to_json()))) == thoughtful()
+    for broken in ({"steps": [1.0]}, {"steps": [1.0, -1.0]}):
+        with pytest.raises(SeqloomError, match="steps does not fit"):
+            replace(thoughtful(), **broken)

@@ -6,7 +6,7 @@
     contracts                  these, plain_contracts
     files                      errors
     metrics                    errors, each other
-    layers.dropout, .linear, .packing    these, contracts: the plain layers
+    layers.dropout, .halting, .linear, .packing    these, contracts: the plain layers
     cells, attention           these, the plain layers, each its own folder
     data                       these but contracts, files
     layers                     these, cells attention
@@ -45,7 +45,7 @@ ROOT = Path(seqloom.__file__).parent
 PLAIN = {"errors", "arrays", "types", "plain_contracts"}
 BASE = PLAIN | {"contracts"}
 LOW = BASE | {"cells", "attention", "layers"}
-PLAIN_LAYERS = {"layers.dropout", "layers.linear", "layers.packing"}
+PLAIN_LAYERS = {"layers.dropout", "layers.halting", "layers.linear", "layers.packing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),

@@ -14,9 +14,11 @@ from seqloom.errors import SeqloomError
 from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.cer import cer
 from seqloom.metrics.chrf import chrf
+from seqloom.metrics.copy_recall import copy_recall
 from seqloom.metrics.exact import exact
 from seqloom.metrics.iou import iou
 from seqloom.metrics.mse import mse
+from seqloom.metrics.parsable import parsable
 from seqloom.metrics.per import per
 from seqloom.metrics.rouge_l import rouge_l
 from seqloom.metrics.wer import wer
@@ -157,3 +159,32 @@ def test_what_has_no_score_is_refused_in_one_line(metric) -> None:
         with pytest.raises(SeqloomError, match=f"^{metric.__name__}: .*expected") as caught:
             metric(predictions, references)
         assert "\n" not in str(caught.value)
+
+
+def test_copy_recall_counts_what_reference_and_source_share() -> None:
+    found = copy_recall(["Tom is Tom"], [["Tom Tom Ann x"]], ["Tom and Ann"])
+    assert found == {"copy_recall": pytest.approx(200 / 3)}
+    assert copy_recall(["Ann"], [["x"], ["Ann Tom"]][1:], ["Ann Tom"], known={"Tom"}) == {"copy_recall": 100.0}
+    assert copy_recall(["x"], [["y"]], ["z"]) == {"copy_recall": 100.0}  # there was nothing to copy
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("x = [ 1 , 2 ]", True),
+        ("if x :", True),
+        ("elif not x :", True),
+        ("else :", True),
+        ("try :", True),
+        ("except KeyError as e :", True),
+        ("@ property", True),
+        ("return x", True),
+        ("for x in y", False),
+        ("f ( x", False),
+        ("'\\d", False),
+        ("⁇ = ⁇", False),
+        ("", False),
+    ],
+)
+def test_a_line_of_python_is_parsable_or_not(line: str, right: bool) -> None:
+    assert parsable([line], [[""]]) == {"parsable": 100.0 if right else 0.0}

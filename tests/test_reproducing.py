@@ -15,9 +15,9 @@ from seqloom.reproducing import reproduce
 from seqloom.reproducing.measures import by_length, by_wait, counted, delayed, hard_and_expected, next_symbol
 from seqloom.reproducing.page import estimates, paired, write_page
 from seqloom.reproducing.pictures import trade_off
-from seqloom.reproducing.sources import made, shuffled_captions, two_modes
+from seqloom.reproducing.sources import django, made, shuffled_captions, two_modes, written
 from seqloom.reproducing.studies import STUDIES
-from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most, means
+from seqloom.reproducing.study import Data, Gate, Study, Variant, ahead, at_least, at_most, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 
@@ -240,3 +240,45 @@ def test_monotonic_attention_is_measured_as_it_is_searched_and_as_it_was_trained
     study = Study("", "g2p-monotonic", made("cipher", 60, 6, shortest=4), measure=hard_and_expected)
     found = study.row("looked", "", tmp_path, SMALL)["measured"]
     assert found == {"per": 0, "exact": 0, "expected_per": 1, "expected_exact": 1}
+
+
+def test_those_who_copy_are_measured_beside_the_plain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def data(folder: Path) -> Data:
+        lines = "".join(f"see n{number} now\tSEE n{number} NOW\n" for number in range(60))
+        return Data(*[written(folder, "names.tsv", lines)] * 3)
+
+    monkeypatch.setitem(STUDIES, "copying", replace(STUDIES["copying"], data=data, seeds=(1,)))
+    small = ["task.source.size=5", "task.target.size=5"]
+    record = reproduce.reproduce_result("copying", tmp_path, [*SMALL, *small])
+    measured = {row["variant"]: row["measured"] for row in record["rows"]}
+    ways = {f"{way}{name}" for way in ("", "unknown_", "replaced_") for name in ("bleu", "oov_recall")}
+    assert set(measured["plain"]) == ways
+    assert measured["plain"]["oov_recall"] == 0
+    assert set(measured["switch"]) == set(measured["pointer-generator"]) == {"bleu", "oov_recall", "better"}
+
+
+def test_english_and_code_are_cut_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "data" / "django-code"
+    home.mkdir(parents=True)
+    english = " call warnings.warn with string 'a_b', \"it's so.\" and X."
+    code = "  warnings . warn ( 'a_b' , \"it's so.\" , X )"
+    for name, line in (("anno", english), ("code", code)):
+        (home / f"all.{name}.gz").write_bytes(gzip.compress(f"{line}\n".encode()))
+    monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path / "data"))
+    (source, target) = Path(django(tmp_path / "made").train[0]).read_text().strip().split("\t")
+    assert source.split() == [
+        "call",
+        "warnings",
+        ".",
+        "warn",
+        "with",
+        "string",
+        "'a_b'",
+        ",",
+        "\"it's",
+        'so."',
+        "and",
+        "X",
+        ".",
+    ]
+    assert {"warnings", "warn", "'a_b'", "\"it's", 'so."', "X"} <= set(target.split()) & set(source.split())

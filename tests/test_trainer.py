@@ -433,6 +433,8 @@ def test_schedules_reach_one_at_the_end_of_the_warm_up() -> None:
     assert schedule.cosine(10, 10, 0.5) == pytest.approx(0.5)
     assert schedule.cosine(10, 10, 1.0) == 0.0
     assert schedule.factor("plateau", step=10, warmup=0, progress=0.1, halvings=3) == 0.125
+    quarters = [schedule.factor("quarters", step=9, warmup=0, progress=p, halvings=3) for p in (0, 0.24, 0.25, 0.8, 1)]
+    assert quarters == [1.0, 1.0, 0.5, 0.125, 0.125]
     assert schedule.factor("constant", step=5, warmup=10, progress=0.9, halvings=3) == 0.5
 
 

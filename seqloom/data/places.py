@@ -43,7 +43,7 @@ class Places(Codec):
 
     def decode(self, values: Any, source: Any = None) -> list[int]:
         """The places up to the first EOS; other symbols that are none are left out."""
-        symbols = as_numpy(values).tolist()
+        symbols = as_list(values)
         end = symbols.index(EOS) if EOS in symbols else len(symbols)
         return [symbol - FIRST for symbol in symbols[:end] if symbol >= FIRST]
 
@@ -52,7 +52,7 @@ class Places(Codec):
 
     def normal(self, value: Any) -> list[int]:
         """The value as a list."""
-        items = value.split() if isinstance(value, str) else as_numpy(value).tolist()
+        items = value.split() if isinstance(value, str) else as_list(value)
         try:
             places = [int(item) for item in items]
             if all(place >= 0 and place == float(item) for place, item in zip(places, items)):
@@ -70,7 +70,7 @@ class Places(Codec):
 
     def pieces(self, values: Any) -> list[str]:
         """What each symbol shows as."""
-        symbols = as_numpy(values).tolist()
+        symbols = as_list(values)
         return [SYMBOLS[symbol] if symbol < FIRST else str(symbol - FIRST) for symbol in symbols]
 
     def save(self, folder: Path, name: str) -> None:
@@ -78,3 +78,8 @@ class Places(Codec):
 
     def load(self, folder: Path, name: str) -> Self:
         return self
+
+
+def as_list(values: Any) -> list[Any]:
+    """A list, or an array of any kind, as a list."""
+    return list(values) if isinstance(values, (list, tuple)) else as_numpy(values).tolist()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from seqloom.attention.additive import Additive
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
-from seqloom.layers.bridge import Bridge, Kind
+from seqloom.layers.bridge import Bridge, Kind, entries_of
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import embed
 from seqloom.layers.linear import projection
@@ -60,7 +60,7 @@ class GNMT(Decoder):
             Sequence[Cell],
             nn.ModuleList(cell(input_size=width + self.attention.output_size, size=size) for width in widths),
         )
-        entries = sum(len(one.start(0)) for one in self.cells)
+        entries = entries_of({str(layer): one.start(0) for layer, one in enumerate(self.cells)})
         self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
         self.output = None if tied else nn.Linear(size, vocabulary)
 

@@ -135,7 +135,7 @@ class NeuralTransducer(Online):
     def remembers(self) -> bool:
         """Whether attention has a state of its own, which begins anew with each block."""
         assert self.writer.attention is not None
-        return type(self.writer.attention).start is not Attention.start
+        return bool(self.writer.attention.start(Memory.empty(0)))
 
     def run(
         self, embedded: Tensor, inputs: Padded, state: State, windows: Memory, weights: bool

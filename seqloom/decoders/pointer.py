@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seqloom.attention.additive import Additive
 from seqloom.attention.scores import ScoredAttention
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
-from seqloom.layers.bridge import Bridge, Kind
+from seqloom.layers.bridge import Bridge, Kind, entries_of
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import reading
 from seqloom.layers.recurrent import RecurrentStack
@@ -28,6 +29,7 @@ from seqloom.types import Memory, Output, Padded, State
 class Pointer(Decoder):
     """State: {"layers": cells}. All steps of teacher forcing run in one fused kernel."""
 
+    eos: int
     chooses, reads_source = "places", True
 
     def __init__(
@@ -61,10 +63,9 @@ class Pointer(Decoder):
         self.end = nn.Parameter(torch.randn(memory_size) * memory_size**-0.5)  # what stands for no more elements
         self.dropout = Dropout(dropout)
         self.stack = RecurrentStack(cell=cell, input_size=embedding_size, size=size, layers=layers, dropout=dropout)
-        entries = sum(len(state) for state in self.stack.start(0).values())
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
         pointing = attention(query_size=size, memory_size=memory_size)
-        if not isinstance(pointing, ScoredAttention):
+        if not isinstance(pointing, ScoredAttention) or pointing.start(Memory.empty(0)):  # coverage
             kind = type(pointing).__name__.lower()
             raise ValueError(
                 f'attention.type = "{kind}": expected one that scores each element: additive, bilinear, dot'
@@ -75,11 +76,11 @@ class Pointer(Decoder):
             self.joining = nn.Linear(self.glimpse.output_size + size, size)
 
     def prepare(self, memory: Memory) -> Memory:
-        source = memory.parts["source"]
-        end = self.end.expand(memory.rows, 1, -1)
-        with_end = Memory(torch.cat([end, memory.states], dim=1), memory.lengths + 1)  # (B, 1 + T, D)
-        elements = self.embedding(source.states)  # (B, T, E)
-        extra = {"pointing": self.pointing.prepare(with_end).extra["keys"], "elements": elements}
+        extra = {
+            "elements": self.embedding(memory.parts["source"].states),  # (B, T, E)
+            "keys": self.pointing.keys(memory.states),  # (B, T, K)
+            "end": self.pointing.keys(self.end.expand(memory.rows, 1, -1)),  # (B, 1, K)
+        }
         if self.glimpses:
             extra["glimpse"] = self.glimpse.prepare(memory).extra
         return replace(memory.with_extra(**extra), parts={})
@@ -120,10 +121,9 @@ class Pointer(Decoder):
             seen, _, _ = self.glimpse(query, memory.view("glimpse"), {})
             query = torch.tanh(self.joining(torch.cat([seen, query], dim=-1)))
         folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * U, size)
-        found = self.pointing.score(folded, memory.extra["pointing"])  # (B, n * U, 1 + T)
-        found = found.view(*query.shape[:2], -1)
-        places = found[:, :, 1:].unflatten(0, (memory.rows, -1))
-        places = places.masked_fill(~memory.mask[:, None, None], float("-inf")).flatten(0, 1)
-        others = found.new_full((*found.shape[:2], self.vocabulary), float("-inf"))
-        others[:, :, self.eos] = found[:, :, 0]
-        return query, torch.cat([others, places], dim=-1)
+        places = self.pointing.score(folded, memory.extra["keys"])  # (B, n * U, T)
+        places = places.masked_fill(~memory.mask[:, None], float("-inf"))
+        end = self.pointing.score(folded, memory.extra["end"])  # (B, n * U, 1)
+        before, after = self.eos, self.vocabulary - self.eos - 1  # symbols that are never chosen
+        others = functional.pad(end, (before, after), value=float("-inf"))
+        return query, torch.cat([others, places], dim=-1).view(*query.shape[:2], -1)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Attention, Cell, Decoder
-from seqloom.layers.bridge import Bridge, Kind
+from seqloom.layers.bridge import Bridge, Kind, entries_of
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import embed
 from seqloom.layers.linear import projection
@@ -103,8 +103,7 @@ class Recurrent(Decoder):
             residual=residual,
             dropout=dropout,
         )
-        entries = sum(len(state) for state in self.stack.start(0).values())
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory
@@ -200,7 +199,9 @@ class Recurrent(Decoder):
             context, after["attention"], weight = self.attention(hidden[:, None], memory, state["attention"], weights)
         context = context[:, 0]
         if self.combine == "rnn":
-            hidden, _ = self.refine(self.refine.project(context), after["layers"][top])
+            hidden, refined = self.refine(self.refine.project(context), after["layers"][top])
+            if "cost" in refined:  # all else of that state is the hidden one's alone
+                after["layers"] = {**after["layers"], top: {**after["layers"][top], "cost": refined["cost"]}}
         elif self.combine == "state":
             hidden = self.become(context)
             after["layers"] = {**after["layers"], top: {**after["layers"][top], "hidden": hidden}}

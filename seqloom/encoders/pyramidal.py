@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Cell, Encoder
-from seqloom.encoders.recurrent import read
+from seqloom.encoders.recurrent import read, remembered
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import reading
 from seqloom.types import Memory, Padded, State
@@ -91,8 +91,7 @@ class Pyramidal(Encoder):
             outputs, final = read(inputs, cell, state[number]["cell"], back)
             inputs, after[number] = Padded(outputs, inputs.lengths), {"cell": final, **rest}
         layers = {number: layer["cell"] for number, layer in after.items()}
-        final = {"summary": layers[number]["hidden"], "layers": layers}
-        return Memory(inputs.values, inputs.lengths, final, closed=closed), after
+        return remembered(inputs.values, inputs.lengths, layers, closed), after
 
 
 def grouped(inputs: Padded, reduce: int, closed: bool) -> tuple[Padded, Tensor]:

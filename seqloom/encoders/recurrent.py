@@ -5,7 +5,6 @@ Cho & Bengio 2015, section 3.2; the bottom layer alone as in Wu et al. 2016, sec
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal, cast
 
 import torch
@@ -13,9 +12,10 @@ from torch import Tensor, nn
 
 from seqloom.cells.lstm import LSTM
 from seqloom.contracts import Cell, Encoder
+from seqloom.layers.bridge import vectors
 from seqloom.layers.dropout import Dropout
 from seqloom.layers.embedding import reading
-from seqloom.types import Memory, Padded, State
+from seqloom.types import Memory, Padded, State, costs, over_tensors
 
 
 class Recurrent(Encoder):
@@ -60,10 +60,15 @@ class Recurrent(Encoder):
         if self.reverse:
             values = turned(Padded(values, source.lengths))
         start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
-        values, final = self.climb(Padded(values, source.lengths), start)
+        steps: list[Tensor] | None = [] if attention and costs(start) else None
+        values, final = self.climb(Padded(values, source.lengths), start, steps)
         if self.reverse:  # a state stands where its symbol stood
             values = turned(Padded(values, source.lengths))
-        return self.memory(values, source.lengths, final)
+        memory = remembered(values, source.lengths, final)
+        if not steps:
+            return memory
+        taken = torch.stack(steps).sum(0)  # (B, T, 1)
+        return memory.with_extra(steps=turned(Padded(taken, source.lengths)) if self.reverse else taken)
 
     @property
     def streams(self) -> bool:
@@ -78,23 +83,44 @@ class Recurrent(Encoder):
         if not self.streams:
             return super().extend(chunk, state, closed)
         values, state = self.climb(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
-        return replace(self.memory(values, chunk.lengths, state), closed=closed), state
+        return remembered(values, chunk.lengths, state, closed), state
 
-    def climb(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
-        """All layers: outputs of the top (B, T, width), and the last state of each."""
+    def climb(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
+        """All layers: outputs of the top (B, T, width), and the last state of each; asked for steps, those too."""
         values, final = inputs.values, {}
         for layer, cell in enumerate(self.forwards):
             if layer:
                 values = self.dropout(values)
             back = self.backwards[layer] if layer < len(self.backwards) else None
-            outputs, final[str(layer)] = read(Padded(values, inputs.lengths), cell, state[str(layer)], back)
+            entering = Padded(values, inputs.lengths)
+            outputs, final[str(layer)] = read(entering, cell, state[str(layer)], back)
+            if steps is not None:
+                steps.append(steps_taken(entering, cell, state[str(layer)]))
+                if back is not None:
+                    other = Padded(turned(entering), inputs.lengths)
+                    steps.append(turned(Padded(steps_taken(other, back, back.start(len(values))), inputs.lengths)))
             adds = self.residual and layer and outputs.shape == values.shape
             values = outputs + values if adds else outputs
         return values, final
 
-    def memory(self, values: Tensor, lengths: Tensor, final: State) -> Memory:
-        summary = final[str(len(self.forwards) - 1)]["hidden"]
-        return Memory(values, lengths, {"summary": summary, "layers": final})
+
+def remembered(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
+    """The memory of a recurrent encoder. What its cells have cost is none of the states that a decoder may copy."""
+    final = {number: vectors(state) for number, state in layers.items()}
+    spent = costs(layers)
+    summary = final[str(len(final) - 1)]["hidden"]
+    return Memory(
+        values, lengths, {"summary": summary, "layers": final}, {"cost": spent} if spent else {}, closed=closed
+    )
+
+
+def steps_taken(inputs: Padded, cell: Cell, state: State) -> Tensor:
+    """How often a cell that decides so itself steps at each input.  (B, T, 1)"""
+    sums = [costs(state)["steps"]]
+    for projected in cell.project(inputs.values).unbind(1):
+        _, state = cell(projected, state)
+        sums.append(costs(state)["steps"])
+    return torch.stack(sums, dim=1).diff(dim=1)[:, :, None]
 
 
 def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
@@ -107,7 +133,10 @@ def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> 
         return outputs, final
     reverse, last = back.run(Padded(turned(inputs), inputs.lengths), back.start(rows))  # begins at each true end
     outputs = torch.cat([outputs, turned(Padded(reverse, inputs.lengths))], dim=-1)
-    return outputs, {name: torch.cat([final[name], last[name]], dim=-1) for name in final}
+    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in vectors(final)}
+    if "cost" in final:
+        joined["cost"] = over_tensors(torch.add, final["cost"], last["cost"])
+    return outputs, joined
 
 
 def turned(inputs: Padded) -> Tensor:

@@ -36,6 +36,10 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
         raise SeqloomError(
             "--to ctranslate2 takes a Transformer that reads symbols (encoder and decoder): use --to onnx, or the run"
         )
+    if encoder.halting is not None:
+        raise SeqloomError(
+            "--to ctranslate2 takes as many layers as there are, not encoder.adaptive: use the run itself"
+        )
     spec = TransformerSpec(
         TransformerEncoderSpec(len(encoder.layers), heads(encoder), pre_norm=before(encoder)),
         TransformerDecoderSpec(len(decoder.layers), heads(decoder), pre_norm=before(decoder), alignment_heads=0),

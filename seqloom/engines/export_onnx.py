@@ -28,6 +28,7 @@ from seqloom.contracts import Cell, Decoder, Head
 from seqloom.engines.engine import needed
 from seqloom.ensemble import Ensemble
 from seqloom.errors import SeqloomError
+from seqloom.layers.halting import Halting
 from seqloom.model import Model
 from seqloom.types import Memory, Padded, State, flatten, over_tensors
 
@@ -63,6 +64,8 @@ def refuse(model: Model, int8: bool) -> None:
         )
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
         raise SeqloomError("--to onnx takes no multi-head attention, which leaves padding out: use the run itself")
+    if any(isinstance(module, Halting) for module in model.modules()):
+        raise SeqloomError("--to onnx takes no adaptive computation time, of which values say how long: use the run")
     if model.decoder.grows:
         raise SeqloomError("--to onnx takes decoders whose state does not grow: use --to ctranslate2")
 
@@ -158,12 +161,17 @@ class Example:
         self.looks = "source" in model.decoder(self.memory, one, attention=True).attention
         self.sources, self.time, self.some = Dim("sources"), Dim("time"), Dim("rows")
         self.axes = [
-            {
-                0: self.sources,
-                **{axis: self.time for axis, size in enumerate(value.shape) if size != longer.shape[axis]},
-            }
+            {0: self.sources, **self.over_time(value, longer)}
             for value, longer in zip(self.read.values(), leaves(other).values())
         ]
+        self.state_axes = [  # of n rows a source
+            {0: self.sources, 1: self.some, **{axis + 1: size for axis, size in self.over_time(value, longer).items()}}
+            for value, longer in zip(self.held.values(), flatten(model.decoder.start(other)).values())
+        ]
+
+    def over_time(self, value: Tensor, longer: Tensor) -> dict[int, Any]:
+        """The axes in which it differs from that of longer sources."""
+        return {axis: self.time for axis, size in enumerate(value.shape) if size != longer.shape[axis]}
 
 
 def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
@@ -177,11 +185,10 @@ def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
 def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
     """The graph of a step; what it reads of a memory, since encoders leave more there than every decoder needs."""
     state = [f"state/{name}" for name in example.held]
-    rows = {0: example.sources, 1: example.some}
     program = traced(
         Stepping(decoder, example.memory, example.state),
         (example.token, example.lengths, list(example.read.values()), example.rows),
-        (rows, {0: example.sources}, example.axes, [rows] * len(state)),
+        ({0: example.sources, 1: example.some}, {0: example.sources}, example.axes, example.state_axes),
         ["token", "lengths", *(f"memory/{name}" for name in example.read), *state],
         ["logits", *state, *(["attention"] if example.looks else [])],
     )

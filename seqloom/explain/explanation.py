@@ -47,6 +47,7 @@ class ExplainedHypothesis:
     source_attention: Heads = field(default_factory=list)  # U x T each
     self_attention: Heads = field(default_factory=list)  # U x U each; column 0 is <bos>, column j the token before j
     times: list[float] = field(default_factory=list)  # U: how much of the source had been read; none where it all was
+    steps: list[float] = field(default_factory=list)  # U: how often it was thought over; none where that is fixed
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
@@ -54,6 +55,7 @@ class ExplainedHypothesis:
         if self.times:
             expect(len(self.times) == len(self.tokens), "times", f"{len(self.tokens)} entries, one for a token")
             expect(all(isfinite(time) and time >= 0 for time in self.times), "times", "numbers from 0 on")
+        expect_steps(self.steps, self.tokens)
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
         expect(
             all(0 <= p <= 1.0001 for ranked in self.runners_up for _, p in ranked),
@@ -63,6 +65,21 @@ class ExplainedHypothesis:
         for heads in self.self_attention:
             for matrix in heads:
                 expect_matrix(matrix, "self_attention", len(self.tokens), len(self.tokens))
+
+
+@dataclass(frozen=True)
+class Points:
+    """A source of points in the plane, and which of them outputs choose."""
+
+    where: Matrix  # T x 2
+    outputs: list[list[int]]  # places, a list a hypothesis
+    truth: list[int] = field(default_factory=list)  # places, where they are known
+    triangles: bool = False  # three places are a triangle; else they are stops on a way
+
+    def __post_init__(self) -> None:
+        expect_matrix(self.where, "points.where", len(self.where), 2)
+        for places in (*self.outputs, self.truth):
+            expect(all(0 <= place < len(self.where) for place in places), "points", "places of the points there are")
 
 
 @dataclass(frozen=True)
@@ -77,9 +94,12 @@ class Explanation:
     model: dict[str, str] = field(default_factory=dict)  # small facts: recipe, parameters, search settings
     picture: Matrix = field(default_factory=list)  # of a source of sound: energy from 0 to 1, positions x bands
     seconds: float = 0.0  # that a position of the source lasts
+    points: Points | None = None  # where these are the source
+    steps: list[float] = field(default_factory=list)  # T: how often each was thought over; none where that is fixed
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
+        expect_steps(self.steps, self.source)
         for heads in self.encoder_attention:
             for matrix in heads:
                 expect_matrix(matrix, "encoder_attention", len(self.source), len(self.source))
@@ -120,6 +140,11 @@ class Explanation:
 def expect(condition: bool, where: str, expected: str) -> None:
     if not condition:
         raise SeqloomError(f"explanation: {where} does not fit: expected {expected}; explain the input again")
+
+
+def expect_steps(steps: list[float], pieces: list[str]) -> None:
+    fits = len(steps) in (0, len(pieces)) and all(isfinite(each) and each >= 0 for each in steps)
+    expect(fits, "steps", f"{len(pieces)} numbers from 0 on, one for a piece")
 
 
 def expect_matrix(matrix: Matrix, where: str, rows: int, columns: int) -> None:

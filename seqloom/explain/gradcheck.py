@@ -31,6 +31,7 @@ FLOOR = 1e-3
 TOLERANCE = 1e-5
 WIDE, NARROW, NARROWEST = 8, 6, 4  # an integer above WIDE is a width, made NARROW or less
 SOURCES, TARGETS = (5, 3, 1), (3, 4, 1)  # lengths of three examples: ragged, and not in the same order
+WORDS = (3,)  # of a sentence, where sources are stories
 STAND_INS: dict[str, Any] = {
     "symbols": SimpleNamespace(vocabulary=11, features=None),
     "vectors": SimpleNamespace(vocabulary=None, features=2),
@@ -145,7 +146,8 @@ def small(recipe: dict[str, Any], trust: bool = False) -> Small:
         # In proportion some widths fit that do not when cut off; some decoders say one thing only.
         for most, lengths in product((NARROW, None), (TARGETS, (1,) * len(TARGETS))):
             torch.manual_seed(recipe["seed"])
-            narrow, examples = narrowed(recipe, most), Examples(source, target, lengths)
+            nested = task.source is not None and task.source.nested
+            narrow, examples = narrowed(recipe, most), Examples(source, target, lengths, task.target.chooses, nested)
             batch = task.collate(examples, task.in_order(examples.lengths, tokens=1000)[0])
             try:
                 model = config.build_model(narrow, source, target, trust)
@@ -162,11 +164,16 @@ def small(recipe: dict[str, Any], trust: bool = False) -> Small:
 
 
 class Examples:
-    """Random examples, read as a corpus is."""
+    """Random examples, read as a corpus is. What targets choose, and whether sources are tables, is as a Codec says."""
 
-    def __init__(self, source: Any, target: Any, lengths: Sequence[int]):
+    def __init__(self, source: Any, target: Any, lengths: Sequence[int], chooses: str = "", nested: bool = False):
         self.targets = [draw(target, length) for length in lengths]
-        self.sources = [source and draw(source, length) for length in SOURCES]
+        self.sources = [source and draw(source, length, WORDS if nested else ()) for length in SOURCES]
+        for written, read in zip(self.targets, self.sources):
+            if chooses == "places":
+                written[:] = target.vocabulary + torch.randint(len(read), (len(written),)).numpy()
+            elif chooses == "copies":  # the first word of each is one that no vocabulary has
+                written[0], read[0] = target.vocabulary, source.vocabulary
         self.lengths = np.array([[length, len(target)] for length, target in zip(SOURCES, self.targets)])
 
     def __getitem__(self, row: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -176,11 +183,11 @@ class Examples:
         return np.concat(self.targets)[begin:end]
 
 
-def draw(codec: Any, length: int) -> np.ndarray:
-    """Symbols (T,) or vectors (T, F)."""
+def draw(codec: Any, length: int, words: tuple[int, ...] = ()) -> np.ndarray:
+    """Symbols (T,), tables of them (T, W), or vectors (T, F)."""
     if codec.features is not None:
         return torch.randn(length, codec.features).numpy()
-    return torch.randint(len(SYMBOLS), codec.vocabulary, (length,)).numpy()
+    return torch.randint(len(SYMBOLS), codec.vocabulary, (length, *words)).numpy()
 
 
 def narrowed(recipe: dict[str, Any], most: int | None) -> dict[str, Any]:

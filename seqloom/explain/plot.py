@@ -48,6 +48,16 @@ def figure(rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
     return made, panels
 
 
+def squares(rows: int, columns: int) -> tuple[Any, list[Any]]:
+    """An empty picture of panels in which both axes have one scale, and no numbers; row by row."""
+    made = matplotlib().figure.Figure(figsize=(2.6 * columns + 0.4, 2.6 * rows + 0.5), layout="constrained")
+    panels = list(made.subplots(rows, columns, squeeze=False).flat)
+    for panel in panels:
+        panel.set_aspect("equal", adjustable="datalim")
+        panel.set_axis_off()
+    return made, panels
+
+
 def line(number: int) -> dict[str, Any]:
     """How the line of that number is drawn, the same in every panel: seven colours, then other dashes."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from torch import Tensor
 from seqloom.contracts import Decoder
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Heads, Matrix, TreeNode
+from seqloom.explain.points import chosen_points
 from seqloom.search.beam import Beam, BeamSearch
-from seqloom.types import Hypothesis, Memory, Padded
+from seqloom.types import Hypothesis, Memory, Padded, costs
 
 if TYPE_CHECKING:
     from seqloom.predict import Predictor
@@ -32,6 +33,7 @@ class Reading:
     alignment: Matrix  # U x T, mean over layers and heads; empty without a source
     source_attention: Heads
     self_attention: Heads
+    steps: list[float]  # U: how often each was thought over; none where the decoder does not decide so itself
 
 
 def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Reading]:
@@ -42,31 +44,52 @@ def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hyp
     inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found]).to(device)
     if decoder.eos is None:  # the last symbol is nobody's input
         inputs = Padded(inputs.values[:, :-1], inputs.lengths - 1)
-    output = decoder(memory.select(torch.tensor([entry], device=device)), inputs, attention=True)
+    ours = memory.select(torch.tensor([entry], device=device))
+    output, steps = decoder(ours, inputs, attention=True), steps_before(decoder, ours, inputs)
     log_probs = torch.log_softmax(output.scores, dim=-1)
     source, own = (output.attention.get(name) for name in ("source", "self"))  # (n, layers, heads, U, T or U)
     width = int(memory.lengths[entry])
     readings = []
     for row, length in enumerate(inputs.lengths.tolist()):
-        ours = None if source is None else source[row, :, :, :length, :width]
-        theirs = None if own is None else own[row, :, :, :length, :length]
+        across = None if source is None else source[row, :, :, :length, :width]
+        back = None if own is None else own[row, :, :, :length, :length]
         readings.append(
             Reading(
                 log_probs[row, :length],
-                [] if ours is None else ours.mean((0, 1)).tolist(),
-                [] if ours is None else ours.tolist(),
-                [] if theirs is None else theirs.tolist(),
+                [] if across is None else across.mean((0, 1)).tolist(),
+                [] if across is None else across.tolist(),
+                [] if back is None else back.tolist(),
+                [] if steps is None else steps[row, :length].tolist(),
             )
         )
     return readings
 
 
+def steps_before(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
+    """How often a decoder that decides so itself stepped before it wrote each symbol.  (n, U)"""
+    state = decoder.start_rows(memory, len(inputs.lengths))
+    if "steps" not in costs(state):
+        return None
+    sums = [costs(state)["steps"]]
+    for token in inputs.values.unbind(1):
+        _, state = decoder.step(token, state, memory)
+        sums.append(costs(state)["steps"])
+    return torch.stack(sums, dim=1).diff(dim=1)
+
+
+def steps_at(memory: Memory) -> list[float]:
+    """How often an encoder that decides so itself thought over each place of its one source."""
+    taken = memory.extra.get("steps")  # (1, T, 1)
+    return [] if taken is None else taken[0, :, 0].tolist()
+
+
 @torch.no_grad()
-def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> Explanation:
-    """Everything there is to see of one input."""
+def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, **settings: Any) -> Explanation:
+    """Everything there is to see of one input; beside points of the plane the true places among them."""
     model, task = predictor.model, predictor.task
     if (source is None) != (task.source is None):
         raise SeqloomError("explain: a language model takes no source, any other model takes one")
+    drawn = chosen_points(task, source, truth)
     if task.running:  # it has no end: a line's worth is enough to look at
         settings.setdefault("maximum_length", min(task.window, OF_A_TEXT))
     width = settings.pop("beam_size", predictor.recipe["search"].get("beam_size", 5))
@@ -84,14 +107,14 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
     def piece(token: int) -> str:
         if task.running and token == task.bos:
             return "⏎"
-        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token])[0]
+        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token], source)[0]
 
     hypotheses = []
     for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
         ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
         hypotheses.append(
             ExplainedHypothesis(
-                text=str(task.decode(one.tokens, source)),
+                text=task.target.line(task.decode(one.tokens, source)),
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],
@@ -99,15 +122,18 @@ def explain(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> 
                 alignment=reading.alignment,
                 source_attention=reading.source_attention if rank < DETAILED else [],
                 self_attention=reading.self_attention if rank < DETAILED else [],
+                steps=reading.steps,
             )
         )
     inner = memory.extra.get("attention")
     return Explanation(
-        source=[] if tokens is None else predictor.pieces(task.source, tokens),
+        source=[] if tokens is None else predictor.pieces(task.source, tokens, source),
         source_text="" if source is None else str(source),
         hypotheses=hypotheses,
         tree=tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
         encoder_attention=[] if inner is None else inner[0].tolist(),
+        points=drawn and replace(drawn, outputs=[task.decode(one.tokens, source) for one in found]),
+        steps=steps_at(memory),
         model=facts(predictor, search),
     )
 
@@ -141,7 +167,7 @@ def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
     return nodes
 
 
-def facts(predictor: Predictor, search: Any) -> dict[str, str]:
+def facts(predictor: Predictor, search: Any = None) -> dict[str, str]:
     recipe = predictor.recipe
     parameters = sum(value.numel() for value in predictor.model.parameters())
     described = {
@@ -150,6 +176,6 @@ def facts(predictor: Predictor, search: Any) -> dict[str, str]:
         "decoder": recipe["decoder"]["type"],
         "attention": recipe["decoder"].get("attention", {}).get("type", ""),
         "parameters": f"{parameters:,}",
-        "beam": str(search.beam_size),
+        "beam": "" if search is None else str(search.beam_size),
     }
     return {name: value for name, value in described.items() if value}

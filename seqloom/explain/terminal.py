@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.errors import SeqloomError
-from seqloom.explain.explanation import ExplainedHypothesis, Explanation
+from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
 NARROWEST = 24
+MAP_ROWS = 16  # of a map of points
 REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around the rest of a line
 
 
@@ -22,11 +23,20 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
         raise SeqloomError(f"explain: width {width} is too narrow: expected {NARROWEST} columns or more; widen it")
     best = explanation.hypotheses[0]
     lines = [*labelled("input", explanation.source_text, width), *labelled("output", best.text, width)]
+    if explanation.points is not None:
+        lines += labelled("truth", " ".join(map(str, explanation.points.truth)), width)
     facts = "  ".join(f"{name} {value}" for name, value in explanation.model.items())
     lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
     for title, part in (
+        ("points: those of the output by their places", scattered(explanation.points, width)),
         ("tokens: probability, and what else was likely", token_table(best, width)),
         ("written: when so much had been read", moments(explanation, best, width)),
+        (
+            "steps: how long each piece of the input was thought over",
+            steps(explanation.source, explanation.steps, width),
+        ),
+        ("steps: how long each piece of the output was thought over", steps(best.tokens, best.steps, width)),
+        ("hops: sentences down, hops across, darker is more", hops(explanation.source, best, width)),
         ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
         ("n-best: score, and difference to the best", n_best(explanation.hypotheses, width)),
     ):
@@ -59,6 +69,21 @@ def token_table(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
     return [cut(line, width) for line in lines]
 
 
+def scattered(points: Points | None, width: int) -> list[Text]:
+    """Points of the plane where they lie: a number where the best output goes, a dot elsewhere."""
+    if points is None:
+        return []
+    columns = min(width, 2 * MAP_ROWS + MAP_ROWS // 2)
+    low, high = ([way(axis) for axis in zip(*points.where)] for way in (min, max))
+    rows = [[" "] * columns for _ in range(MAP_ROWS)]
+    for place in sorted(range(len(points.where)), key=lambda place: place in points.outputs[0]):
+        label = str(place) if place in points.outputs[0] else "·"
+        x, y = ((value - least) / ((most - least) or 1) for value, least, most in zip(points.where[place], low, high))
+        column = round(x * (columns - len(label)))
+        rows[round((1 - y) * (MAP_ROWS - 1))][column : column + len(label)] = label
+    return [Text("".join(row), style="blue") for row in rows]
+
+
 def moments(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
     """When each piece was written, of a model that writes before it has read all."""
     column = min(longest(hypothesis.tokens), width // 4)
@@ -69,9 +94,44 @@ def moments(explanation: Explanation, hypothesis: ExplainedHypothesis, width: in
     return lines
 
 
+def steps(pieces: list[str], taken: list[float], width: int) -> list[Text]:
+    """How often a model that decides so itself stepped at each piece: a number and a shade below it."""
+    if not taken:
+        return []
+    column = min(longest(pieces) + 1, 9)
+    panel, least, most = width // column, min(taken), max(taken)
+    lines: list[Text] = []
+    for first in range(0, len(pieces), panel):
+        chosen = slice(first, first + panel)
+        counts = "".join(f"{count:<{column}.0f}" for count in taken[chosen])
+        shades = (shade((count - least) / (most - least or 1)) * (column - 1) + " " for count in taken[chosen])
+        heads = Text().join(Text.assemble(fitted(shown(piece), column - 1), " ") for piece in pieces[chosen])
+        lines += [*([Text()] if first else []), heads, Text(counts, style="dim"), Text("".join(shades), style="blue")]
+    return lines
+
+
+def hops(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """What an answer of one symbol read of a story: a row a sentence, a column a hop."""
+    if not is_story(source, hypothesis):
+        return []
+    looks = [heads[0][0] for heads in hypothesis.source_attention]  # hops x sentences
+    label = max(1, min(max(map(cell_len, source)), width - 4 * len(looks) - 1))
+    return [
+        Text.assemble(
+            fitted(visible(sentence), label), " ", ("".join(shade(look[row]) * 3 + " " for look in looks), "blue")
+        )
+        for row, sentence in enumerate(source)
+    ]
+
+
+def is_story(source: list[str], hypothesis: ExplainedHypothesis) -> bool:
+    """Whether pieces of the source are sentences, read hop by hop before one answer."""
+    return len(hypothesis.tokens) == 1 and bool(hypothesis.source_attention) and any(" " in piece for piece in source)
+
+
 def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
     """A heat map; a source too long for one line continues in a further panel below."""
-    if not hypothesis.alignment or not source:
+    if not hypothesis.alignment or not source or is_story(source, hypothesis):
         return []
     label = min(longest(hypothesis.tokens), width // 4)
     column = min(longest(source) + 1, 9, width - label - 1)

@@ -16,6 +16,7 @@ class Bridge(nn.Module):
 
     dense: a layer makes all states of the summary; copy: all states as they are, layer by layer; hidden: of these what
     the encoder puts out alone, s_0 = h_T, so that an LSTM begins with empty cells; zero: nothing is handed over.
+    Costs are no part of that: a decoder counts its own, from 0.
     """
 
     def __init__(self, kind: Kind, *, memory_size: int, size: int, entries: int):
@@ -37,13 +38,23 @@ class Bridge(nn.Module):
             if widths(given) != widths(own):
                 raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers')
             if self.kind == "copy":
-                return given
+                return {layer: {**state, **vectors(given[layer])} for layer, state in own.items()}
             return {layer: {**state, "hidden": given[layer]["hidden"]} for layer, state in own.items()}
         values: Tensor = torch.tanh(linear(memory.final["summary"], self.weight, self.bias))  # (B, entries * size)
         parts = iter(values.split(self.size, dim=-1))
-        return {layer: {name: next(parts) for name in state} for layer, state in own.items()}
+        return {layer: {**state, **{name: next(parts) for name in vectors(state)}} for layer, state in own.items()}
+
+
+def entries_of(layers: State) -> int:
+    """How many vectors a decoder begins with."""
+    return sum(len(vectors(state)) for state in layers.values())
+
+
+def vectors(state: State) -> State:
+    """The entries of a cell's state that are vectors, (rows, size): all but its costs."""
+    return {name: value for name, value in state.items() if name != "cost"}
 
 
 def widths(layers: State) -> dict[str, int]:
-    """What a state is made of: its entries, and how wide they are."""
-    return {name: value.shape[-1] for name, value in flatten(layers).items()}
+    """What states are made of: their vectors, and how wide these are."""
+    return {name: value.shape[-1] for name, value in flatten({key: vectors(layers[key]) for key in layers}).items()}

@@ -28,7 +28,7 @@ def shown(extra: State, seen: Tensor) -> State:
     added = bias(seen)
 
     def with_bias(part: State) -> State:
-        inner = {name: with_bias(value) for name, value in part.items() if isinstance(value, dict)}
+        inner = {name: with_bias(value) for name, value in part.items() if isinstance(value, dict) and name != "cost"}
         return {**part, **inner, "bias": added}
 
     return with_bias(extra)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from seqloom.reproducing.study import Data, Measures, on_the_test_set, test_examples
 
@@ -160,6 +161,76 @@ def hard_and_expected(model: Predictor, data: Data) -> Measures:
     return {**{name: found[name] for name in names}, **{f"expected_{name}": expected[name] for name in names}}
 
 
+def by_difficulty(*bounds: int) -> Callable[[Predictor, Data], Measures]:
+    """Parity: the error, and the steps of the cell, of all vectors and by how many of their components are not 0."""
+
+    def measure(model: Predictor, data: Data) -> Measures:
+        import torch
+
+        from seqloom.types import Padded
+
+        examples = test_examples(model, data)
+        source = model.task.source
+        assert source is not None
+        sources, references = model.task.references(examples)
+        wrong = [one != other for one, (other,) in zip(model.predict(sources), references)]
+        steps: list[float] = []
+        with torch.no_grad():
+            for first in range(0, len(sources), 500):
+                read = Padded.stack([source.read(each) for each in sources[first : first + 500]])
+                memory = model.model.encode(read.to(model.device))
+                steps += memory.extra["cost"]["steps"].tolist()
+        numbers = [sum(part != "0" for part in each.split(",")) for each in sources]
+        found: Measures = {"error": 100 * sum(wrong) / len(wrong), "steps": sum(steps) / len(steps)}
+        for low, high in zip((1, *bounds), (*bounds, max(numbers) + 1)):
+            rows = [row for row, number in enumerate(numbers) if low <= number < high]
+            for name, values, unit in (("error", wrong, 100), ("steps", steps, 1)):
+                found[f"{name}, {low} to {high - 1}"] = unit * sum(values[row] for row in rows) / len(rows)
+        return found
+
+    return measure
+
+
+READ, SIDE_BY_SIDE, SHOWN = 20_000, 20, 320  # characters that steps are counted over, in so many parts; of a picture
+
+
+def nats_and_steps(model: Predictor, data: Data) -> Measures:
+    """Of a running text: nats a character, and how many steps each took, where the cell decides so itself."""
+    found = on_the_test_set(model, data)
+    steps = steps_over(model, "\n".join(example.target for example in test_examples(model, data))[:READ], SIDE_BY_SIDE)
+    nats = {"nats_per_token": found["nats_per_token"]}
+    return {**nats, "steps": sum(steps) / len(steps)} if steps else nats
+
+
+def steps_over_text(model: Predictor, data: Data) -> dict[str, Any]:
+    """A passage, and the steps on reading each character of it."""
+    text = "\n".join(example.target for example in test_examples(model, data)[:SHOWN])
+    begin = text.index("\n\n") + 2  # what stands before is there to be read
+    text = text[: begin + SHOWN]
+    return {"text": text[begin:], "steps": steps_over(model, text)[begin:]}
+
+
+def steps_over(model: Predictor, text: str, parts: int = 1) -> list[float]:
+    """How many steps each character took when it was read, the text cut into so many parts; none where all take one."""
+    import torch
+
+    from seqloom.types import Memory, costs
+
+    decoder, task = model.model.decoder, cast(Any, model.task)
+    symbols = torch.as_tensor(task.encode(text), device=model.device)
+    columns = symbols[: len(symbols) // parts * parts].view(parts, -1)
+    memory = Memory.empty(parts, model.device)
+    state = decoder.start(memory)
+    sums: list[Any] = []
+    with torch.no_grad():
+        for token in columns.unbind(1):
+            _, state = decoder.step(token, state, memory)
+            sums.append(costs(state).get("steps"))
+    if sums[0] is None:
+        return []
+    return torch.stack(sums, dim=1).diff(dim=1, prepend=torch.zeros_like(sums[0])[:, None]).flatten().tolist()
+
+
 CHANNEL_WEIGHTS, LM_WEIGHTS, BONUSES = (0.25, 0.5, 1.0), (0.1, 0.3), (0.0, 0.4)
 
 
@@ -202,6 +273,120 @@ def noisy_channel(model: Predictor, data: Data) -> Measures:
         found[f"{name}_wer"] = wer(*test, best)
         found |= {f"{name}: {setting}": value for setting, value in best.items() if len(grid[setting]) > 1}
     return {**found, "channel_lm_better": float(found["channel_lm_wer"] < found["direct_wer"])}
+
+
+def copied(model: Predictor, data: Data) -> Measures:
+    """BLEU, and the recall of words that the vocabulary lacks and the source has.
+
+    Of a model that cannot copy also with unknown words written as such, and as the words it looked at most. Of one that
+    can, whether its BLEU is above all that the plain model of its seed reaches without looking.
+    """
+    from seqloom.metrics.copy_recall import copy_recall
+    from seqloom.predict import Predictor
+
+    sources, references = model.task.references(test_examples(model, data))
+
+    def measured(model: Predictor, **settings: Any) -> Measures:
+        task: Any = model.task
+        known = {task.target.decode([symbol]) for symbol in range(task.target.vocabulary)}
+        predictions = model.predict(sources, **settings)
+        recall = copy_recall(predictions, references, sources, known)["copy_recall"]
+        return {"bleu": task.measure(predictions, references, sources)["bleu"], "oov_recall": recall}
+
+    def unaided(model: Predictor) -> dict[str, Measures]:
+        task: Any = model.task
+        without = measured(model)
+        task.writes_unknown = True
+        unknown = measured(model)
+        task.writes_unknown = False
+        return {"": without, "unknown_": unknown}
+
+    if model.task.target.chooses:
+        folder = model.path
+        assert folder is not None
+        plain = Predictor.load(folder.parent.parent / "plain" / folder.name, model.device.type)
+        found, others = measured(model), unaided(plain)
+        return {**found, "better": float(found["bleu"] > max(each["bleu"] for each in others.values()))}
+    ways = {**unaided(model), "replaced_": measured(model, replace_unknown=True)}
+    return {f"{way}{name}": value for way, each in ways.items() for name, value in each.items()}
+
+
+BABI = (0.1, 8.2, 41.8, 4.4, 13.7, 7.9, 20.3, 11.7, 13.6, 9.7, 0.7, 0.0, 0.3, 0.9, 0.0, 0.4, 51.0, 10.5, 81.4, 0.0)
+
+
+def errors_of_babi(model: Predictor, data: Data) -> Measures:
+    """Error of the test set, loss of the training set, and the published error (Sukhbaatar et al. 2015, table 1)."""
+    task = int(Path(data.test[0]).stem.split("-")[2])
+    scores = model.score(list(model.examples(data.train)))
+    found = {"error": 100 - on_the_test_set(model, data)["exact"], "train_loss": -sum(scores) / len(scores)}
+    return {**found, "published": BABI[task - 1]} if model.recipe["encoder"]["ages"] else found
+
+
+def also_published(model: Predictor, data: Data) -> Measures:
+    """Hulls: the metrics of the task; of five points also on the file that others measured with."""
+    from seqloom.reproducing.sources import published_hulls
+
+    found = on_the_test_set(model, data)
+    if len(test_examples(model, data)[0].source.split()) == 5:
+        examples = list(model.examples(published_hulls(Path(data.test[0]).parent)))
+        found |= {f"published_{name}": value for name, value in model.evaluate(examples).items()}
+    return found
+
+
+def by_points(generator: str, count: int, *numbers: int) -> Callable[[Predictor, Data], Measures]:
+    """The metrics of the task for so many examples of each number of points."""
+
+    def measure(model: Predictor, data: Data) -> Measures:
+        from seqloom.generating import generated
+
+        found: Measures = {}
+        for number in numbers:
+            measured = model.evaluate(generated(generator, count, 2, {"shortest": number, "longest": number}))
+            found |= {f"{name}, n = {number}": value for name, value in measured.items()}
+        return found
+
+    return measure
+
+
+def beside_neighbours(model: Predictor, data: Data) -> Measures:
+    """Tours: how long those of the model are, those to the nearest point that is left, and those of the test set."""
+    from seqloom.data.generators.tour import distances, nearest
+    from seqloom.metrics.points import points_of
+    from seqloom.metrics.tour import tour
+
+    examples = test_examples(model, data)
+    sources, references = model.task.references(examples)
+    ways = [nearest(distances(points_of("tour", source)), 0).tolist() for source in sources]
+    shortest = [choices[0] for choices in references]
+    return {
+        **model.evaluate(examples),
+        "nearest_neighbour": tour(ways, references, sources)["tour"],
+        "optimum": tour(shortest, references, sources)["tour"],
+    }
+
+
+def answers_drawn(generator: str, *numbers: int) -> Callable[[Predictor, Data], dict[str, Any]]:
+    """Answers to examples of so many points each, to be drawn over the truth; none: of as many as the test set has."""
+
+    def show(model: Predictor, data: Data) -> dict[str, Any]:
+        from seqloom.generating import generated
+        from seqloom.metrics.points import places_of, points_of
+
+        usual = len(test_examples(model, data)[0].source.split())
+        shown = []
+        for seed, number in enumerate(numbers or (usual,) * 3, start=3):
+            (example,) = generated(generator, 1, seed, {"shortest": number, "longest": number})
+            (answer,) = model.predict([example.source])
+            shown.append(
+                {
+                    "where": points_of(generator, example.source).tolist(),
+                    "outputs": [places_of(answer, number)],
+                    "truth": places_of(example.target, number),
+                }
+            )
+        return {"points": shown}
+
+    return show
 
 
 def by_number(model: Predictor, data: Data) -> Measures:

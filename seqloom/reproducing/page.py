@@ -27,7 +27,7 @@ def write_page(out: Path) -> None:
         "| result | measured on the test set | gate | training | published |",
         "|---|---|---|---|---|",
     ]
-    lines += [table_row(each) for each in single]
+    lines += [table_row(each, out) for each in single]
     for each in records:
         if len(each["rows"]) > 1:
             lines += ["", *section(each, out)]
@@ -40,11 +40,13 @@ def write_page(out: Path) -> None:
     replace_file(page, "\n".join(lines).encode() + b"\n")
 
 
-def table_row(record: Record) -> str:
+def table_row(record: Record, out: Path) -> str:
     (row,) = record["rows"]
     measured = "<br>".join(f"{metric} **{value:.4g}**" for metric, value in row["measured"].items())
     gates = "<br>".join(gate_lines(record)) or "-"
     title = f"`{record['command']}`<br>{record['about']}"
+    if pictured(record, out):
+        title += f" ([picture](images/{record['name']}.png))"
     return f"| {title} | {measured} | {gates} | {training(record, row)} | {record['published']} |"
 
 
@@ -55,19 +57,25 @@ def section(record: Record, out: Path) -> list[str]:
     lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
     for variant, measured in estimates(record).items():
         values = [str(measured.get(metric, "-")) for metric in metrics]
-        row = next(row for row in record["rows"] if row["variant"] == variant)
+        row = by_variant(record)[variant][0]
         lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
     lines += ["", *(f"- {line}" for line in [*paired(record), *gate_lines(record)])]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
-    if (out / "docs" / "images" / f"{record['name']}.png").exists():
+    if pictured(record, out):
         lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
     return lines
 
 
+def pictured(record: Record, out: Path) -> bool:
+    return (out / "docs" / "images" / f"{record['name']}.png").exists()
+
+
 def by_variant(record: Record) -> dict[str, list[Record]]:
-    """The rows of each variant, one a seed."""
+    """The rows of each variant, one a seed; where one of them was chosen, that one."""
     found: dict[str, list[Record]] = {}
     for row in record["rows"]:
+        if not row.get("chosen", True):
+            continue
         found.setdefault(row["variant"], []).append(row)
     return found
 

@@ -28,7 +28,7 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
     record = study.reproduce(name, out, settings)
     (out / "results").mkdir(parents=True, exist_ok=True)
     replace_file(out / "results" / f"{name}.json", to_json(record))
-    if len(study.variants) > 1:
+    if study.picture or len(study.variants) > 1:
         draw(study, record, out)
     write_page(out)
     for variant, measured in estimates(record).items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import random
 import re
 import tarfile
 import wave
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +103,50 @@ def penn_treebank(folder: Path) -> Data:
     return Data(train, valid, test)
 
 
+COMMON = 2000  # words of French that tatoeba_copies takes for known
+WORDS = {
+    "en": r"\w+|'\w+|[^\w\s]",
+    "fr": r"\w+'|\w+|[^\w\s]",
+}  # the French leave a letter out before, the English after
+
+
+def tatoeba_copies(folder: Path) -> Data:
+    """English and French sentences, a word or mark between spaces, of which every fourth or fifth has words to copy.
+
+    Those are all pairs in which a word of the target that is not common stands in the source; to them come, four times
+    as many, pairs whose target is of common words alone. A sentence of English is in one of the sets, by its hash.
+    """
+    with gzip.open(shared("tatoeba-eng-fra", "fra.txt.gz"), "rt", encoding="utf-8") as lines:
+        given = [line.rstrip("\n").replace("’", "'").split("\t") for line in lines]
+    pairs = [(re.findall(WORDS["en"], one), re.findall(WORDS["fr"], other)) for one, other in given]
+    counts = Counter(word for _, target in pairs for word in target)
+    common = set(sorted(counts, key=lambda word: (-counts[word], word))[:COMMON])
+    copies = [pair for pair in pairs if not common.issuperset(pair[1]) and (set(pair[1]) - common) & set(pair[0])]
+    others = [pair for pair in pairs if common.issuperset(pair[1])]
+    sets: dict[str, list[str]] = {"train": [], "valid": [], "test": []}
+    for source, target in copies + others[:: len(others) // (4 * len(copies))]:
+        line = f"{' '.join(source)}\t{' '.join(target)}\n"
+        tenth = int(hashlib.sha1(" ".join(source).encode()).hexdigest(), 16) % 10
+        sets[{0: "test", 1: "valid"}.get(tenth, "train")].append(line)
+    return Data(*(written(folder, f"tatoeba-copies-{name}.tsv", "".join(made)) for name, made in sets.items()))
+
+
+def django(folder: Path) -> Data:
+    """English and the line of Python it stands for, in the order of the files: 16,000, 1,000 and 1,805 pairs.
+
+    What stands in quotes is cut at spaces on both sides; the English is cut at marks elsewhere, as the code is already.
+    """
+    sides = []
+    for name in ("anno", "code"):
+        with gzip.open(shared("django-code", f"all.{name}.gz"), "rt", encoding="utf-8") as file:
+            sides.append(file.read().splitlines())
+    quoted = r"""(?<!\w)"(?:[^"\\]|\\.)*"|(?<!\w)'(?:[^'\\]|\\.)*'"""
+    english = (" ".join(re.findall(rf"{quoted}|\w+|[^\w\s]", line)) for line in sides[0])
+    lines = [f"{' '.join(one.split())}\t{' '.join(other.split())}\n" for one, other in zip(english, sides[1])]
+    sets = {"train": lines[:16_000], "valid": lines[16_000:17_000], "test": lines[17_000:]}
+    return Data(*(written(folder, f"django-{name}.tsv", "".join(made)) for name, made in sets.items()))
+
+
 def scan(split: str) -> Callable[[Path], Data]:
     """Commands and actions; a tenth of the training set is held out by the program."""
 
@@ -152,6 +198,68 @@ def captions_of(path: Path) -> list[list[str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         found = [re.findall(r"[\w'-]+", line.lower()) for line in lines]
     return [words for words in found if words]
+
+
+def babi(task: int, archive: str = "en") -> Callable[[Path], Data]:
+    """Questions of one task, each after all sentences of its story so far; a tenth is held out by the program."""
+
+    def find(folder: Path) -> Data:
+        made = []
+        for part in ("train", "test"):
+            lines = [f"{' '.join(sentences)}\t{answer}\n" for sentences, answer in questions_of(task, part, archive)]
+            made.append(written(folder, f"babi-{archive}-{task}-{part}.tsv", "".join(lines)))
+        return Data(made[0], None, made[1])
+
+    return find
+
+
+def questions_of(task: int, part: str, archive: str) -> list[tuple[list[str], str]]:
+    """Sentences, the question last, and the answer, which may be several words with commas between."""
+    with tarfile.open(shared("babi-tasks", f"{archive}.tar.xz")) as files:
+        name = next(name for name in files.getnames() if re.search(rf"/qa{task}_.*_{part}\.txt$", name))
+        file = files.extractfile(name)
+        assert file is not None
+        lines = file.read().decode("ascii").splitlines()
+    found: list[tuple[list[str], str]] = []
+    story: list[str] = []
+    for line in lines:
+        number, _, text = line.partition(" ")
+        story = [] if number == "1" else story
+        sentence, *answer = (each.strip() for each in text.split("\t"))
+        if answer:
+            found.append(([*story, sentence], answer[0]))
+        else:
+            story.append(sentence)
+    return found
+
+
+ENTITIES = 30  # names that a story may use
+PEOPLE, THINGS = ("mary", "john", "sandra", "daniel"), ("apple", "football", "milk")
+PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+
+
+def cloze(task: int, copies: int, archive: str = "en") -> Callable[[Path], Data]:
+    """Questions of bAbI whose people, places and things have other names in every story: @3 took the @17 there.
+
+    Each training question comes so many times, named anew. An answer that is no entity, or not in its story, is none.
+    """
+
+    def make(folder: Path) -> Data:
+        made = []
+        for part, times in (("train", copies), ("test", 1)):
+            chance, lines = random.Random(f"{task} {part}"), []
+            for sentences, answer in questions_of(task, part, archive):
+                text = " ".join(sentences).lower()
+                if not re.search(rf"\b{answer}\b", text):
+                    continue
+                for _ in range(times):
+                    names = dict(zip((*PEOPLE, *PLACES, *THINGS), chance.sample(range(ENTITIES), 13)))
+                    named = "".join(f"@{names[word]}" if word in names else word for word in re.split(r"\b", text))
+                    lines.append(f"{named}\t@{names[answer]}\n")
+            made.append(written(folder, f"cloze-{archive}-{task}-{part}.tsv", "".join(lines)))
+        return Data(made[0], None, made[1])
+
+    return make
 
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -224,6 +332,18 @@ def write_wave(path: Path, samples: np.ndarray) -> None:
         recording.writeframes(samples.tobytes())
 
 
+def published_hulls(folder: Path) -> list[str]:
+    """The test file of Vinyals et al. 2015 for five points: x1 y1 ... x5 y5 output i j k i, places from 1 on."""
+    lines = []
+    with gzip.open(shared("ptrnet-convex-hull", "convex_hull_5_test.txt.gz"), "rt", encoding="ascii") as file:
+        for line in file:
+            numbers, _, places = line.partition(" output ")
+            words = numbers.split()
+            points = " ".join(map(",".join, zip(words[::2], words[1::2])))
+            lines.append(f"{points}\t{' '.join(str(int(place) - 1) for place in places.split())}\n")
+    return written(folder, "published-hulls.tsv", "".join(lines))
+
+
 def two_modes(folder: Path) -> Data:
     """One source with two targets that share no symbol, the one in 60 % of the examples, the other in 40 %."""
     lines = "".join(f"go\t{' '.join(symbol * 6)}\n" for symbol in "aaabb") * 20
@@ -238,8 +358,13 @@ def dates(folder: Path) -> Data:
     return Data([str(train)], None, [str(test)])
 
 
-def made(name: str, train: int, test: int, unseen: dict[str, Any] | None = None, **settings: Any) -> Any:
-    """Examples of a generator, as many to train on and others to test with; `unseen` are settings of the latter."""
+def made(
+    name: str, train: int, test: int, unseen: dict[str, Any] | None = None, called: str = "", **settings: Any
+) -> Any:
+    """Examples of a generator, as many to train on and others to test with; `unseen` are settings of the latter.
+
+    Files are named after the generator, or as they are `called`.
+    """
 
     def make(folder: Path) -> Data:
         from seqloom.generating import as_lines, generated
@@ -250,9 +375,9 @@ def made(name: str, train: int, test: int, unseen: dict[str, Any] | None = None,
         else:
             others = generated(name, test, 2, {**settings, **unseen})
         return Data(
-            written(folder, f"{name}-train.tsv", as_lines(known)),
+            written(folder, f"{called or name}-train.tsv", as_lines(known)),
             None,
-            written(folder, f"{name}-test.tsv", as_lines(others)),
+            written(folder, f"{called or name}-test.tsv", as_lines(others)),
         )
 
     return make

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 from seqloom.reproducing.measures import (
+    also_published,
+    answers_drawn,
     beam_and_greedy,
+    beside_neighbours,
     by_beam,
+    by_difficulty,
     by_length,
     by_number,
+    by_points,
     by_search,
     by_wait,
+    copied,
     counted,
     delayed,
+    errors_of_babi,
     hard_and_expected,
+    nats_and_steps,
     next_symbol,
     noisy_channel,
+    steps_over_text,
     valid_and_test,
 )
-from seqloom.reproducing.pictures import distributions, trade_off
+from seqloom.reproducing.pictures import (
+    difficulties,
+    distributions,
+    errors_by_task,
+    over_the_truth,
+    thoughts,
+    trade_off,
+)
 from seqloom.reproducing.sources import (
+    babi,
+    cloze,
     cmudict,
     dates,
+    django,
     made,
     multi30k,
     penn_treebank,
@@ -29,6 +51,7 @@ from seqloom.reproducing.sources import (
     spoken_digits,
     swapped,
     targets,
+    tatoeba_copies,
     tenth_of_cmudict,
     tiny_shakespeare,
     two_modes,
@@ -91,6 +114,7 @@ MULTI30K = "Multi30k English to German, test 2016"
 SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose the checkpoint"
 REVERSED = "encoder.reverse=true"
 
+TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must all but be solved
 TRANSDUCER = "transducer"
 GREEDY = "search.beam_size=1"
 MONOTONIC = "monotonic attention"
@@ -115,6 +139,29 @@ def captions(kind: str, *settings: str) -> Variant:
     bag = f"task.bag={'true' if 'constrained=true' in settings else 'false'}"
     longer = ("train.epochs=8", "train.tokens=512", "train.learning_rate=1e-3", "train.warmup=20", "train.clip=5.0")
     return Variant((*objective(kind, *settings), ranked, bag, *longer), init=LIKELY)
+
+
+POINTERS = "Vinyals et al. 2015, 256 to 512 units, a million examples"
+FIVE, TEN = (made("hull", 400_000, 10_000, called=f"hull-{n}", shortest=n, longest=n) for n in (5, 10))
+WORDS = (
+    *("task.target.type=text", "task.target.units=word", 'task.valid=""'),
+    *("decoder.type=recurrent", "decoder.embedding_size=64", "decoder.size=128"),
+)
+ATTENDING = ("decoder.attention.type=additive", "decoder.attention.size=128")
+
+
+def tours(number: int, train: int) -> Any:
+    return made("tour", train, 10_000, called=f"tour-{number}", shortest=number, longest=number)
+
+
+THINKING, ONE_STEP = "ponder 0.0001", "one step"
+PRICES = ("0.03", "0.01", "0.003", "0.001")  # of a step, beside that of the recipe
+
+
+def thought_longer(measured: Measured) -> float:
+    """The least that a lower price of a step adds to the steps, over all prices."""
+    steps = [measured[f"ponder {price}"]["steps"] for price in (*PRICES, "0.0001")]
+    return min(after - before for before, after in pairwise(steps))
 
 
 STUDIES: dict[str, Study] = {
@@ -348,6 +395,53 @@ STUDIES: dict[str, Study] = {
         (ahead(50, "exact", "MIXER", "expected reward"),),
         variants={"MIXER": Variant(), "expected reward": Variant(objective("expected_reward"))},
     ),
+    "babi": Study(
+        "bAbI, 1,000 questions a task, a memory network of three hops for each; of two runs the one with the lower "
+        "loss on the training set; error in %",
+        "babi",
+        babi(1),
+        (
+            Gate("error, mean of 20 tasks", lambda m: sum(m[f"task {task}"]["error"] for task in TASKS) / 20, "<=", 20),
+            Gate(
+                f"error, worst of tasks {', '.join(map(str, SOLVED))}",
+                lambda m: max(m[f"task {task}"]["error"] for task in SOLVED),
+                "<=",
+                3,
+            ),
+            Gate(
+                "error, task 2 without ages less with",
+                lambda m: m["task 2 without ages"]["error"] - m["task 2"]["error"],
+                ">=",
+                20,
+            ),
+        ),
+        "the column at the right, mean 13.8: best of several runs by training error (Sukhbaatar et al. 2015, table 1)",
+        variants={
+            **{f"task {task}": Variant(data=babi(task)) for task in TASKS},
+            "task 2 without ages": Variant(("encoder.ages=0",), data=babi(2)),
+        },
+        measure=errors_of_babi,
+        seeds=(1, 2),
+        picture=errors_by_task,
+        choose="train_loss",
+    ),
+    "cloze": Study(
+        "bAbI's questions with one (1,000, named 10 times) and two supporting facts (10,000, twice), people, places "
+        "and things renamed in every story: the attention-sum reader, and the same by the most that an occurrence gets",
+        "cloze",
+        cloze(1, 10),
+        (
+            at_least(95, "exact", "one fact, sum"),
+            at_least(60, "exact", "two facts, sum"),
+            ahead(0, "exact", "two facts, sum", "two facts, max"),
+        ),
+        "none on these; CNN 69.5, CBT-NE 68.6, CBT-CN 63.4, single models (Kadlec et al. 2016)",
+        variants={
+            f"{facts}, {pooling}": Variant((f"decoder.pooling={pooling}",), data=data)
+            for facts, data in (("one fact", cloze(1, 10)), ("two facts", cloze(2, 2, "en-10k")))
+            for pooling in ("sum", "max")
+        },
+    ),
     "modes": Study(
         "One source with two targets, the first in 60 % of the examples: what each objective makes likely",
         "modes",
@@ -480,5 +574,180 @@ STUDIES: dict[str, Study] = {
         (Gate("bleu, k = 9 before k = 1", lambda m: m[""]["bleu, k = 9"] - m[""]["bleu, k = 1"], ">=", 0),),
         measure=by_wait("bleu", 1, 3, 5, 7, 9, 99),
         picture=trade_off,
+    ),
+    "copying": Study(
+        "Tatoeba English to French, 2,000 words a side, every fifth pair with words to copy that they lack; oov_recall "
+        "is of these. unknown: such words are written as unknown; replaced: as the word most looked at",
+        "pointer-generator",
+        tatoeba_copies,
+        (
+            at_least(70, "oov_recall", "pointer-generator"),
+            at_least(70, "oov_recall", "switch"),
+            at_least(1, "better", "pointer-generator"),  # with every seed
+            at_least(1, "better", "switch"),
+        ),
+        "BLEU 20.19 to 23.76 by pointing (Europarl English to French, Gulcehre et al. 2016)",
+        variants={  # those that copy are measured beside the plain one
+            "plain": Variant(recipe="rare-words"),
+            "switch": Variant(("decoder.mixture=switch",)),
+            "pointer-generator": Variant(),
+        },
+        measure=copied,
+        seeds=(1, 2, 3),
+    ),
+    "django": Study(
+        "English to lines of Python (Django, the last 1,805 lines), by words: with copying and without",
+        "django",
+        django,
+        (
+            at_least(35, "exact", "copying"),
+            at_least(90, "parsable", "copying"),
+            ahead(0, "exact", "copying", "plain"),
+        ),
+        "exact 45.1 (neural translation), 62.3 (latent predictor networks, Ling et al. 2016), 71.6 (syntactic neural "
+        "model, Yin & Neubig 2017)",
+        variants={"copying": Variant(), "plain": Variant(recipe="django-plain")},
+    ),
+    "sentinel": Study(
+        "Penn Treebank by words, three epochs: a pointer sentinel around an LSTM, and the LSTM alone",
+        "word-sentinel",
+        penn_treebank,
+        (
+            Gate(
+                "test perplexity, sentinel to LSTM",
+                lambda m: m["sentinel"]["test_perplexity"] / m["LSTM"]["test_perplexity"],
+                "<=",
+                0.97,
+            ),
+        ),
+        "valid 72.4, test 70.9 with a sentinel, 86.2, 82.7 without (medium LSTM of Zaremba et al.; Merity et al. 2016)",
+        variants={"LSTM": Variant(("train.epochs=3",), recipe="word-lstm"), "sentinel": Variant()},
+        measure=valid_and_test,
+    ),
+    "hull": Study(
+        "Convex hulls of 5 points, 10,000 drawn ones and the published test file: a pointer network, and LSTMs that "
+        "write places as words, so that each knows one number of points (also 10); area 0: more than 1 % are no simple "
+        "polygon",
+        "hull",
+        FIVE,
+        (
+            at_least(85, "hull", "pointer"),
+            at_least(98, "area", "pointer"),
+            at_least(85, "published_hull", "pointer"),
+            at_least(98, "published_area", "pointer"),
+        ),
+        "exact and area: LSTM 87.7, 99.6 of 5 points, 1.9 and FAIL of 50; with attention 38.9, 99.7 of 50; pointer "
+        f"network 92.0, 99.6 of 5, 72.6, 99.9 of 50 ({POINTERS})",
+        variants={
+            "pointer": Variant(),
+            "LSTM": Variant(WORDS),
+            "LSTM with attention": Variant((*WORDS, *ATTENDING)),
+            "LSTM, n = 10": Variant((*WORDS, "train.epochs=2"), data=TEN),
+            "LSTM with attention, n = 10": Variant((*WORDS, *ATTENDING, "train.epochs=2"), data=TEN),
+        },
+        measure=also_published,
+        picture=over_the_truth,
+        shown=answers_drawn("hull"),
+    ),
+    "hull-lengths": Study(
+        "Convex hulls: one pointer network, trained on 5 to 50 points, asked for up to 500; 500 examples each",
+        "hull",
+        made("hull", 250_000, 1_000, called="hull-lengths", shortest=5, longest=50),
+        (at_least(98, "area, n = 50"),),
+        f"exact and area: 92.0, 99.6 of 5 points, 50.3, 99.9 of 100, 1.3, 99.2 of 500 ({POINTERS}); 85.4, 99.0, 69.7, "
+        "99.6, 30.5, 99.8 of 5, 10, 50 (a replication)",
+        variants={"": Variant(("train.tokens=4096", "train.epochs=3"))},
+        measure=by_points("hull", 500, 5, 10, 50, 100, 200, 500),
+        picture=over_the_truth,
+        shown=answers_drawn("hull", 50, 100, 500),
+    ),
+    "tour": Study(
+        "Short tours of 5 and of 10 points, learned from the shortest; a beam of 10 among tours only",
+        "tour",
+        tours(5, 200_000),
+        (
+            at_most(2.16, "tour", "n = 5"),
+            at_most(3.00, "tour", "n = 10"),
+            Gate(
+                "tour, n = 10, nearest neighbour less model",
+                lambda m: m["n = 10"]["nearest_neighbour"] - m["n = 10"]["tour"],
+                ">=",
+                0,
+            ),
+        ),
+        f"2.12 of 5 points (shortest 2.12), 2.88 of 10 (2.87) ({POINTERS})",
+        variants={"n = 5": Variant(), "n = 10": Variant(data=tours(10, 200_000))},
+        measure=beside_neighbours,
+        picture=over_the_truth,
+        shown=answers_drawn("tour"),
+    ),
+    "delaunay": Study(
+        "Delaunay triangulations of 5 points: all triangles right, and the part of triangles that were found",
+        "delaunay",
+        made("delaunay", 300_000, 10_000),
+        (at_least(65, "triangles"), at_least(88, "triangle_coverage")),
+        f"80.7, coverage 93.0 ({POINTERS})",
+        picture=over_the_truth,
+        shown=answers_drawn("delaunay"),
+    ),
+    "sorting": Study(
+        "Five numbers sorted, read as a set that is thought over in P steps, with a glimpse; outputs may be anything",
+        "sorting",
+        made("sorting", 150_000, 10_000),
+        (at_least(92, "exact", "P = 10"), ahead(3, "exact", "P = 10", "P = 0")),
+        "pointer network 81, with a glimpse 90; with a glimpse, P = 1 92, P = 10 94 (Vinyals, Bengio & Kudlur 2016)",
+        variants={
+            "pointer": Variant(
+                (
+                    *('task.valid=""', "decoder.glimpses=0"),
+                    *("encoder.type=recurrent", "encoder.embedding_size=64", "encoder.size=128"),
+                )
+            ),
+            **{f"P = {steps}": Variant(('task.valid=""', f"encoder.steps={steps}")) for steps in (0, 1, 5, 10)},
+            "P = 5, no glimpse": Variant(('task.valid=""', "decoder.glimpses=0")),
+        },
+    ),
+    "parity": Study(
+        "Is the number of ones in a vector of 16 odd? A GRU that decides how often it steps, and one that steps once; "
+        "other prices of a step begin where the first ends. By how many components are not 0",
+        "parity",
+        made("parity", 200_000, 4_000, unseen={"easy": False}, easy=True),
+        (
+            at_most(5, "error", THINKING),
+            at_least(25, "error", ONE_STEP),
+            Gate(
+                "steps at a price of 0.003, 13 to 16 components before 1 to 4",
+                lambda m: m["ponder 0.003"]["steps, 13 to 16"] - m["ponder 0.003"]["steps, 1 to 4"],
+                ">=",
+                0,
+            ),
+            Gate("steps, each price before the next higher one", thought_longer, ">=", 0),
+        ),
+        "error near 0 with small prices, about 40 % without, vectors of 64 (Graves 2016, figure 5)",
+        variants={
+            THINKING: Variant(),
+            ONE_STEP: Variant(("encoder.cell.most=1",)),
+            **{
+                f"ponder {price}": Variant(
+                    (f"objective.costs.ponder={price}", "train.steps=4000", "train.learning_rate=1e-3"), init=THINKING
+                )
+                for price in PRICES
+            },
+        },
+        measure=by_difficulty(5, 9, 13),
+        picture=difficulties,
+    ),
+    "pondering": Study(
+        f"{SHAKESPEARE}: an LSTM that decides how often it steps at each character, and one that steps once",
+        "text-adaptive",
+        tiny_shakespeare,
+        (at_most(1.65, "nats_per_token", "adaptive"), at_least(1.5, "steps", "adaptive")),
+        variants={
+            "adaptive": Variant(),
+            ONE_STEP: Variant(("decoder.layers=1",), recipe="text-lstm"),
+        },
+        measure=nats_and_steps,
+        picture=thoughts,
+        shown=steps_over_text,
     ),
 }

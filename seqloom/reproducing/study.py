@@ -80,6 +80,8 @@ class Study:
     runs: str = ""  # the study whose runs it measures, where it trains none of its own
     seeds: tuple[int, ...] = ()  # a run each; none: the recipe's
     picture: Callable[[dict[str, Any]], Any] | None = None  # of a record; None: the learning curves
+    shown: Callable[[Predictor, Data], dict[str, Any]] | None = None  # what of each run its picture needs beside that
+    choose: str = ""  # of the runs of several seeds, the one with the least of this counts; none: their mean
 
     def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
         """Train what is not trained yet, measure all, and say what came out."""
@@ -87,7 +89,10 @@ class Study:
 
         rows = [self.row(name, label, out, settings, seed) for seed in self.seeds or (None,) for label in self.variants]
         rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
-        measured = {label: means([row for row in rows if row["variant"] == label]) for label in self.variants}
+        if self.choose:
+            rows = [{**row, "chosen": row is least(rows, row["variant"], self.choose)} for row in rows]
+        counted = [row for row in rows if row.get("chosen", True)]
+        measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
         return {
             "name": name,
             "about": self.about,
@@ -145,7 +150,13 @@ class Study:
             "test_seconds": round(time.monotonic() - began, 1),
             "search": model.recipe["search"],
             "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
+            **({"shown": self.shown(model, data)} if self.shown else {}),
         }
+
+
+def least(rows: list[dict[str, Any]], label: str, measure: str) -> dict[str, Any]:
+    """The run of a variant that has the least of something."""
+    return min((row for row in rows if row["variant"] == label), key=lambda row: row["measured"][measure])
 
 
 def means(rows: list[dict[str, Any]]) -> Measures:

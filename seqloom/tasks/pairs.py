@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqloom.data import batching
-from seqloom.data.places import Places
+from seqloom.data.copying import Copying
+from seqloom.data.places import FIRST, Places
 from seqloom.data.symbols import BOS, EOS, PAD
 from seqloom.plain_contracts import Codec, Constraint, Task
 from seqloom.search.bag import Bag
+from seqloom.search.choices import Choices
+from seqloom.search.ring import Ring
+from seqloom.search.tour import Tour
+from seqloom.search.triangles import Triangles
 from seqloom.types import Batch, Example, Padded
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
+RULES: dict[str, type[Choices]] = {"tour": Tour, "ring": Ring, "triangles": Triangles}
+
 
 class Pairs(Task):
     """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right.
 
-    With `bag` an output is its source in another order: the same symbols, each as often.
+    With `bag` an output is its source in another order: the same symbols, each as often. With `copy` words that the
+    vocabulary lacks may be copied from the source. Places of a source may have to be `valid`: each once ("order"), a
+    closed "tour" of all, a closed "ring", or "triangles".
     """
 
     bos, eos = BOS, EOS
@@ -37,6 +46,8 @@ class Pairs(Task):
         metrics: tuple[str, ...] = (),
         group_references: bool = False,
         bag: bool = False,
+        copy: bool = False,
+        valid: Literal["", "order", "tour", "ring", "triangles"] = "",
     ):
         if target.names_files:
             kind = type(target).__name__.lower()
@@ -51,10 +62,21 @@ class Pairs(Task):
             if source is None or joint:
                 raise ValueError('target.type = "places" chooses from a source of another kind: set source, not joint')
             target.source = source
+        elif valid:
+            raise ValueError(f'valid = "{valid}" is said of places of a source: set target.type = "places"')
+        if copy:
+            if source is None or bag:
+                raise ValueError("copy = true copies words of a source beside others: set source, and bag = false")
+            ours = Copying(codec=target)
+            theirs = ours if joint else Copying(codec=source)
+            if (ours.units, ours.lowercase) != (theirs.units, theirs.lowercase):
+                raise ValueError("copy = true compares words: set units and lowercase alike on both sides")
+            target, source = ours, theirs
         self.target = target
         self.source = target if joint else source
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
-        self.bag = self.constrained = self.writes_unknown = bag
+        self.bag = self.writes_unknown = bag
+        self.valid, self.constrained = valid, bag or bool(valid)
 
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
@@ -69,7 +91,14 @@ class Pairs(Task):
         ).to("cpu")
 
     def constraints(self, source: Padded | None) -> list[Constraint]:
-        return [Bag(source, EOS)] if self.bag and source is not None else []
+        if source is None:
+            return []
+        if self.valid == "order":
+            rows, width = source.values.shape[:2]
+            return [Bag(Padded(np.tile(np.arange(width) + FIRST, (rows, 1)), source.lengths), EOS)]
+        if self.valid:
+            return [RULES[self.valid](source, FIRST, EOS)]
+        return [Bag(source, EOS)] if self.bag else []
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
         return batching.plan(lengths, tokens, seed, epoch)
@@ -97,6 +126,8 @@ class Pairs(Task):
     def measure(
         self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()
     ) -> dict[str, float]:
+        if isinstance(self.target, Copying):  # references are spelled as the codec spells, copies as their source does
+            predictions, sources = ([*map(self.target.normal, each)] for each in (predictions, sources))
         results: dict[str, float] = {}
         for name in self.metrics:
             metric = getattr(import_module(f"seqloom.metrics.{name}"), name)

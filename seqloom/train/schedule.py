@@ -2,6 +2,7 @@
 
 Inverse square root: Vaswani et al. 2017, eq. 3, scaled to reach 1 at the end of the warm-up.
 Cosine: Loshchilov & Hutter 2017, without restarts. Halving on a plateau: Luong et al. 2015.
+Halving after each quarter of the training: Sukhbaatar et al. 2015, section 4.2.
 """
 
 from __future__ import annotations
@@ -34,4 +35,6 @@ def factor(schedule: Schedule, *, step: int, warmup: int, progress: float, halvi
         return cosine(step, warmup, progress)
     if schedule == "plateau":
         return warming(step, warmup) * 0.5**halvings
+    if schedule == "quarters":
+        return warming(step, warmup) * 0.5 ** min(int(4 * progress), 3)
     return warming(step, warmup)

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from seqloom.errors import SeqloomError, nearest
 
 Optimiser = Literal["adamw", "adam", "sgd"]
-Schedule = Literal["rsqrt", "cosine", "plateau", "constant"]
+Schedule = Literal["rsqrt", "cosine", "plateau", "quarters", "constant"]
 Precision = Literal["auto", "fp32", "bf16"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 

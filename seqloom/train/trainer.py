@@ -52,8 +52,11 @@ class Training(nn.Module):
     def __init__(self, model: nn.Module, objective: Objective):
         super().__init__()
         self.model, self.objective = model, objective
+        self.told = [part for part in model.modules() if hasattr(part, "progress")]  # they change over the training
 
     def forward(self, batch: Batch, progress: float) -> Loss:
+        for part in self.told:
+            part.progress = progress  # type: ignore[assignment]
         return self.objective(self.model, batch, progress)
 
 

@@ -26,10 +26,12 @@ from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
 RECIPES = [
-    "adding", "addition", "arithmetic", "char-lm", "cipher", "cipher-agent", "counting", "dates", "delayed-copy",
-    "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "modes",
-    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "reordering", "scan-lstm", "scan-transformer",
-    "speech-attention", "speech-blocks", "speech-ctc", "speech-transducer", "text-gpt", "text-lstm", "word-lstm",
+    "adding", "addition", "arithmetic", "babi", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates",
+    "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small",
+    "g2p-ssnt", "g2p-transformer", "gnmt", "hull", "modes", "multi30k-lstm", "multi30k-online", "multi30k-transformer",
+    "parity", "pointer-generator", "rare-words", "reordering", "scan-lstm", "scan-transformer", "sorting",
+    "speech-attention", "speech-blocks", "speech-ctc", "speech-transducer", "text-adaptive", "text-gpt", "text-lstm",
+    "tour", "word-lstm", "word-sentinel",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -143,6 +145,9 @@ class TestTraining:
         changes += [f"task.{side}.size=260" for side in sides]
         if full["task"].get("source", {}).get("type") == "audio":
             data, verb, stdin = recordings(), "predict", "0.wav\n"
+        elif full["task"]["target"]["type"] == "places":
+            points = [f"0.1,0.2 0.9,0.{number} 0.{number},0.8 0.5,0.5" for number in range(1, 9)]
+            data, verb, stdin = tsv("places.tsv", [(each, "0 1 2") for each in points]), "predict", f"{points[0]}\n"
         elif "encoder" in full:
             data, verb, stdin = tsv(), "predict", "123\n"
         else:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqloom.types import Padded, select
+from seqloom.types import Padded, flatten, nest, select
 from tests.building import cases
 
 rows, length = 4, 5
@@ -47,14 +47,13 @@ def test_rows_do_not_see_each_other(cell, inputs):
 
 
 def test_gradients_are_right(cell):
-    state = cell.start(2)
-    names = list(state)
+    state = flatten(cell.start(2))
     inputs = torch.randn(2, cell.input_size, dtype=torch.float64, requires_grad=True)
-    values = [torch.randn_like(state[name], requires_grad=True) for name in names]
+    values = [torch.randn_like(value, requires_grad=True) for value in state.values()]
 
     def step(inputs, *values):
-        output, after = cell(cell.project(inputs), dict(zip(names, values)))
-        return output, *(after[name] for name in names)
+        output, after = cell(cell.project(inputs), nest(dict(zip(state, values))))
+        return output, *flatten(after).values()
 
     assert torch.autograd.gradcheck(step, (inputs, *values))
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from seqloom.data.generators import drawing
+from seqloom.data.generators import drawing, points
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
@@ -14,13 +14,15 @@ from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
 from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
+from seqloom.data.generators.parity import parity
+from seqloom.data.generators.whereabouts import whereabouts
 from seqloom.data.numbers import Numbers
 from seqloom.errors import SeqloomError
 from seqloom.generating import as_lines, generated, generators
 from seqloom.parts import files
 from seqloom.types import Example
 
-ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy)
+ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy, whereabouts, parity)
 
 
 @pytest.mark.parametrize("generator", ALL)
@@ -102,6 +104,19 @@ def test_as_many_b_as_a():
     assert max(numbers.values()) < 1.4 * min(numbers.values())
 
 
+def test_parity_is_whether_ones_are_odd_and_as_many_components_are_not_0_as_asked():
+    for easy in (False, True):
+        vectors = [(list(map(int, each.source.split(","))), each.target) for each in parity(4000, size=6, easy=easy)]
+        assert all(str(sum(part == 1 for part in vector) % 2) == target for vector, target in vectors)
+        numbers = Counter(sum(part != 0 for part in vector) for vector, _ in vectors)
+        assert set(numbers) == {1, 2, 3, 4, 5, 6}
+        expected = 6 if easy else 1  # in proportion to 1/k, or all alike
+        assert expected / 1.3 < numbers[1] / numbers[6] < expected * 1.3
+        assert len({tuple(vector) for vector, _ in vectors if sum(map(abs, vector)) == 1}) == 12  # all there are
+    found = parity(200, size=6, fewest=2, most=3)
+    assert {sum(part != "0" for part in each.source.split(",")) for each in found} == {2, 3}
+
+
 def test_copies_are_copies_and_reversals_reversals():
     for example in copying(500, symbols=3, shortest=4, longest=8):
         assert example.target == example.source
@@ -140,6 +155,32 @@ def test_a_letter_of_the_cipher_is_known_when_so_many_more_are():
     assert {len(example.source) for example in cipher(300)} == set(range(15, 26))
 
 
+def test_whereabouts_are_where_the_story_says():
+    """By reading each story again, sentence by sentence."""
+    for facts in (1, 2):
+        for example in whereabouts(300, facts=facts, longest=12):
+            *story, question = example.source.replace("?", ".").split(". ")
+            asked, places, carried = question.rstrip(".").split()[-1], {}, {}
+            for person, deed, *_, what in (sentence.split() for sentence in story):
+                if deed == "went":
+                    held = [thing for thing, holder in carried.items() if holder == person]
+                    places |= dict.fromkeys([person, *held], what)
+                elif deed == "took":
+                    carried[what], places[what] = person, places[person]
+                else:
+                    del carried[what]
+            assert places[asked] == example.target
+            assert (asked in ("mary", "john", "sandra", "daniel")) == (facts == 1)
+
+
+def test_entities_have_new_names_in_every_story():
+    examples = whereabouts(200, entities=20)
+    assert {example.target for example in examples} == {f"e{number}" for number in range(20)}
+    for example in examples:
+        assert example.target in example.source.replace("?", ".").replace(".", " ").split()
+        assert not {"mary", "garden", "milk"} & set(example.source.replace(".", " ").split())
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -155,6 +196,10 @@ def test_a_letter_of_the_cipher_is_known_when_so_many_more_are():
         (lambda: delayed_copy(33, symbols=2), "delayed_copy: count is 33, expected 1 to 32"),
         (lambda: cipher(1, ahead=-1), "cipher: ahead is -1, expected 0 or more"),
         (lambda: cipher(1, shortest=3, longest=2), "cipher: longest is 2, expected 3 or more"),
+        (lambda: whereabouts(1, facts=3), "whereabouts: facts is 3, expected 1 to 2"),
+        (lambda: whereabouts(1, entities=3), "whereabouts: entities is 3, expected 13 or more"),
+        (lambda: parity(1, size=4, most=5), "parity: most is 5, expected 1 to 4"),
+        (lambda: parity(1, size=4, fewest=3, most=2), "parity: most is 2, expected 3 to 4"),
         (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
         (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
     ],
@@ -169,7 +214,7 @@ def test_what_cannot_be_is_refused_in_one_line(call, words):
 
 
 def test_a_generator_is_a_file_with_a_function_of_its_name():
-    shared = {drawing.__name__.rpartition(".")[2]}
+    shared = {module.__name__.rpartition(".")[2] for module in (drawing, points)}
     assert set(generators()) == set(files("data.generators")) - shared
     assert {generator.__name__ for generator in ALL} <= set(generators())
 

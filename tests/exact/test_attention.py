@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.attention import energies
 from seqloom.attention.additive import Additive
 from seqloom.attention.bilinear import Bilinear
 from seqloom.attention.dot import Dot
@@ -243,3 +244,32 @@ def test_gradients_through_keys_and_queries_are_those_of_the_lecture_by_hand():
         torch.testing.assert_close(query.grad[0, 0], of_q @ attention.query.weight)
         torch.testing.assert_close(attention.key.weight.grad, of_k.T @ h)
         torch.testing.assert_close(attention.query.weight.grad, torch.outer(of_q, s))
+
+
+@pytest.mark.parametrize("far", [1.0, 30.0])
+def test_energies_of_all_pairs_are_those_of_each(far, monkeypatch):
+    generator = torch.Generator().manual_seed(2)
+    shapes = [(4, 3, 5), (4, 6, 5), (5,)]
+    values = [torch.randn(shape, generator=generator, dtype=torch.float64) * far for shape in shapes]
+    query, keys, weight = (each.requires_grad_() for each in values)
+    wanted = torch.tanh(query[:, :, None] + keys[:, None]) @ weight
+    for pairs in (1, 200, 1 << 17):  # one row at a time, two, all
+        monkeypatch.setattr(energies, "PAIRS", pairs)
+        found = energies.energies(query, keys, weight)
+        torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)
+        shares = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+        ours, theirs = (
+            torch.autograd.grad(each, (query, keys, weight), shares, retain_graph=True) for each in (found, wanted)
+        )
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_energies_far_from_zero_are_numbers():
+    query = torch.tensor([[[90.0, -90.0, 50.0], [0.5, -0.5, 0.0]]], requires_grad=True)
+    keys = torch.tensor([[[-30.0, -90.0, -49.0], [0.0, 45.0, 90.0]]], requires_grad=True)
+    found = energies.energies(query, keys, torch.tensor([1.0, 1.0, 1.0]))
+    assert found.isfinite().all()
+    found.sum().backward()
+    assert query.grad.isfinite().all()
+    assert keys.grad.isfinite().all()
+    torch.testing.assert_close(found[0, 1], torch.tanh(query[0, 1] + keys[0]).sum(-1).detach())

@@ -31,6 +31,8 @@ BAGS = [(5, 6, 5, 8), (BOS, 4), (7, 7, 7)]  # BOS is a symbol like others, which
 @pytest.fixture(params=cases("decoders"))
 def decoder(request):
     made = request.param()
+    if made.chooses == "places":
+        pytest.skip("writes no symbols but places")
     for parameter in made.parameters():
         parameter.data *= 2
     return made

@@ -13,7 +13,8 @@ from seqloom.cells.lstm import LSTM
 from seqloom.cells.mut import MUT
 from seqloom.contracts import Cell
 from seqloom.encoders.recurrent import Recurrent
-from seqloom.types import Padded
+from seqloom.layers.bridge import vectors
+from seqloom.types import Padded, flatten, nest, over_tensors, select
 from tests.building import build, cases, source
 
 SIZE, WIDTH, ROWS, TIME = 5, 3, 4, 6
@@ -31,7 +32,7 @@ def made(part, **settings):
 
 
 def random_state(cell):
-    return {name: torch.randn_like(value) for name, value in cell.start(ROWS).items()}
+    return over_tensors(torch.randn_like, cell.start(ROWS))
 
 
 def stepped(cell, values, state):
@@ -240,10 +241,10 @@ def test_along_the_cell_the_gradient_is_the_forget_gate_when_the_hidden_path_is_
 
 def real(run, cell, ragged, state):
     """Every real output and every end of a run, and the gradients of their squares."""
-    leaves = {name: value.detach().requires_grad_() for name, value in state.items()}
+    leaves = {name: value.detach().requires_grad_() for name, value in flatten(state).items()}
     values = ragged.values.detach().requires_grad_()
-    outputs, ends = run(cell, Padded(values, ragged.lengths), leaves)
-    found = [outputs[ragged.mask], *(ends[name] for name in state)]
+    outputs, ends = run(cell, Padded(values, ragged.lengths), nest(leaves))
+    found = [outputs[ragged.mask], *(flatten(ends)[name] for name in leaves)]
     loss = sum((weight * part.pow(2)).sum() for weight, part in enumerate(found, start=1))
     return found, torch.autograd.grad(loss, [values, *leaves.values(), *cell.parameters()])
 
@@ -261,11 +262,11 @@ def rows_alone(cell, ragged, state):
     """Each row without padding, step by step."""
     outputs, ends = torch.zeros(*ragged.values.shape[:2], cell.size, dtype=torch.float64), []
     for row, length in enumerate(ragged.lengths):
-        own = {name: value[row : row + 1] for name, value in state.items()}
+        own = select(state, torch.tensor([row]))
         output, end = stepped(cell, ragged.values[row : row + 1, :length], own)
         outputs[row, :length] = output[0]
         ends.append(end)
-    return outputs, {name: torch.cat([end[name] for end in ends]) for name in state}
+    return outputs, over_tensors(lambda *values: torch.cat(values), *ends)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -293,12 +294,12 @@ def test_a_ragged_run_is_its_rows_alone_and_so_are_its_gradients(case):
 @pytest.mark.parametrize("case", cases("cells"))
 def test_gradients_of_a_ragged_run_are_right_for_inputs_states_and_every_parameter(case, width):
     cell = case(input_size=width, size=3)
-    start = cell.start(2)
+    start = flatten(cell.start(2))
     lengths = torch.tensor([1, 3])
 
     def run(values, *given):  # the parameters are moved where they are
-        outputs, end = cell.run(Padded(values, lengths), dict(zip(start, given)))
-        return outputs[mask], *end.values()
+        outputs, end = cell.run(Padded(values, lengths), nest(dict(zip(start, given))))
+        return outputs[mask], *flatten(end).values()
 
     values = torch.randn(2, 3, width, dtype=torch.float64, requires_grad=True)
     mask = Padded(values, lengths).mask
@@ -312,9 +313,9 @@ def test_a_row_of_no_length_stays_where_it_started(case):
     values = torch.randn(ROWS, TIME, cell.input_size, dtype=torch.float64)
     state = random_state(cell)
     _, end = cell.run(Padded(values, torch.tensor([3, 0, TIME, 0])), state)
-    for name in state:
-        assert torch.equal(end[name][[1, 3]], state[name][[1, 3]])
-        assert not (end[name][[0, 2]] == state[name][[0, 2]]).any()
+    for after, before in zip(flatten(end).values(), flatten(state).values(), strict=True):
+        assert torch.equal(after[[1, 3]], before[[1, 3]])
+        assert not (after[[0, 2]] == before[[0, 2]]).any()
 
 
 @pytest.mark.parametrize("case", cases("cells"))
@@ -326,7 +327,7 @@ def test_what_is_padded_is_never_seen(case):
     outputs, end = cell.run(Padded(values, LENGTHS), cell.start(ROWS))
     again, same = cell.run(Padded(other, LENGTHS), cell.start(ROWS))
     assert torch.equal(outputs[mask], again[mask])
-    assert all(torch.equal(end[name], same[name]) for name in end)
+    assert all(map(torch.equal, flatten(end).values(), flatten(same).values()))
 
 
 class Counting(Cell):
@@ -378,7 +379,7 @@ def test_the_backward_direction_begins_at_each_sequences_true_end(case):
         turned = encoder.embedding(batch.values[row : row + 1, :length]).flip(1)
         outputs, end = stepped(backwards, turned, backwards.start(1))
         torch.testing.assert_close(memory.states[row, :length, SIZE:], outputs[0].flip(0))
-        for name, value in end.items():
+        for name, value in vectors(end).items():
             torch.testing.assert_close(memory.final["layers"]["0"][name][row, SIZE:], value[0])
 
 

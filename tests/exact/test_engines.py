@@ -24,7 +24,9 @@ from seqloom.cells.gru import GRU
 from seqloom.cells.lstm import LSTM
 from seqloom.cells.mut import MUT
 from seqloom.data.symbols import BOS, EOS, UNK
+from seqloom.decoders.copy import Copy
 from seqloom.decoders.gnmt import GNMT
+from seqloom.decoders.pointer import Pointer
 from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
 from seqloom.decoders.transformer import Transformer as TransformerDecoder
 from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
@@ -294,13 +296,34 @@ RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, a
         {"bidirectional": "bottom", "layers": 2, "residual": True},
         {"attention": partial(Projected, size=4), "layers": 3, "memory_size": 8},
     ),
+    "pointer": (
+        {"features": 3},
+        {"attention": partial(Additive, size=5), "glimpses": 1, "source_features": 3, "memory_size": 8},
+    ),
+    "copy": (  # of a source with symbols from 18 on, which are unknown
+        {"bidirectional": True},
+        {
+            "attention": partial(Additive, size=5, coverage=True),
+            "source_vocabulary": 18,
+            "written": [*range(16), UNK, UNK],
+            "unk": UNK,
+            "memory_size": 16,
+        },
+    ),
 }
+
+
+def copier(embedding_size: int, size: int, **settings: Any) -> Copy:
+    return Copy(decoder=partial(RecurrentDecoder, embedding_size=embedding_size, size=size), **settings)
+
+
+PARTS: dict[str, Any] = {"gnmt": GNMT, "pointer": Pointer, "copy": copier}
 
 
 def recurrent(name: str) -> Model:
     reading, writing = RECURRENT[name]
     given = {} if "features" in reading else {"vocabulary": VOCABULARY}
-    part = GNMT if name == "gnmt" else RecurrentDecoder
+    part = PARTS.get(name, RecurrentDecoder)
     return decisive(Model(RecurrentEncoder(**given, **ENCODER, **reading), part(**DECODER, **writing)))
 
 

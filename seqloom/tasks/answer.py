@@ -1,0 +1,53 @@
+"""The task of answers: a target is one symbol, said at once, and nothing ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from seqloom.data import batching
+from seqloom.data.symbols import BOS, PAD
+from seqloom.plain_contracts import Codec
+from seqloom.tasks.pairs import Pairs
+from seqloom.types import Batch, Padded
+
+
+class Answer(Pairs):
+    """Pairs whose targets are what a head says. `joint` is one vocabulary for both sides.
+
+    With `rows`, a batch of the training has so many examples, whatever their lengths; with 0 as many as `train.tokens`
+    allows.
+    """
+
+    bos, eos = BOS, None  # type: ignore[assignment]  # ends at once
+
+    def __init__(
+        self,
+        *,
+        target: Codec,
+        source: Codec,
+        joint: bool = False,
+        metrics: tuple[str, ...] = (),
+        group_references: bool = False,
+        rows: int = 0,
+    ):
+        if rows < 0:
+            raise ValueError(f"rows = {rows} must be 0 or more")
+        super().__init__(target=target, source=source, joint=joint, metrics=metrics, group_references=group_references)
+        self.rows = rows
+
+    def batch(
+        self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
+    ) -> Batch:
+        return Batch(
+            source=None if sources is None else Padded.stack(sources, PAD),
+            inputs=Padded.stack([np.append(BOS, target[:-1]) for target in targets], PAD),
+            targets=Padded.stack(targets, PAD),
+            examples=tuple(rows),
+        ).to("cpu")
+
+    def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
+        if self.rows:  # each counts as one symbol
+            lengths, tokens = np.tile([[1, 0]], (len(lengths), 1)), self.rows
+        return batching.plan(lengths, tokens, seed, epoch)

@@ -1,0 +1,117 @@
+"""Points in, places out, on the command line and in Python: train, predict, evaluate, explain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seqloom
+from seqloom import config
+from seqloom.data.generators.hull import hull
+from seqloom.data.generators.sorting import sorting
+from seqloom.errors import SeqloomError
+from seqloom.explain import plot
+from seqloom.explain.explanation import Explanation
+from seqloom.explain.points import picture, ways
+from seqloom.train.display import Display
+from tests.cli.conftest import Command, tsv
+from tests.cli.test_use import fine, sets
+
+PAIRS = [(example.source, example.target) for example in hull(60, shortest=4, longest=6)]
+SMALL = sets("encoder.size=8", "decoder.size=8", "train.steps=5", "train.device=cpu", "train.tokens=256")
+SOURCE = "0.1,0.1 0.5,0.4 0.9,0.2 0.4,0.9"
+
+
+@pytest.fixture
+def run(command: Command) -> str:
+    fine(command("train", "hull", "--data", tsv("hulls.tsv", PAIRS), "--out", "run", *SMALL))
+    return "run"
+
+
+def test_from_points_to_rings(command: Command, run: str) -> None:
+    answer = fine(command("predict", run, stdin=f"{SOURCE}\n\n{SOURCE} 0.3,0.3\n".encode())).out.splitlines()
+    first, empty, second = answer
+    assert empty == ""
+    for places, number in ((first.split(), 4), (second.split(), 5)):
+        assert places[0] == places[-1]
+        assert 3 <= len({*places}) == len(places) - 1
+        assert all(0 <= int(place) < number for place in places)
+    measured = json.loads(fine(command("evaluate", run, "--data", "hulls.tsv")).out)
+    assert measured["examples"] == 60
+    assert {"hull", "area", "invalid"} <= measured.keys()
+    scores = fine(command("score", run, "--data", "hulls.tsv")).out.split()
+    assert len(scores) == 60
+    assert all(float(score) < 0 for score in scores)
+
+
+def test_an_explanation_draws_the_output_over_the_truth(command: Command, run: str) -> None:
+    told = fine(command("explain", run, SOURCE, "--truth", "0 2 3 0", "--out", "page.html")).out
+    assert "truth   0 2 3 0" in told
+    assert "points: those of the output" in told
+    page = Path("page.html").read_text(encoding="utf-8")
+    embedded = page.partition('id="explanation">')[2].partition("</script>")[0]
+    points = Explanation.from_json(json.loads(embedded)).points
+    assert points is not None
+    assert points.where == [[0.1, 0.1], [0.5, 0.4], [0.9, 0.2], [0.4, 0.9]]
+    assert points.truth == [0, 2, 3, 0]
+    assert " ".join(map(str, points.outputs[0])) in told
+    assert len(points.outputs) == 5
+    assert not points.triangles
+
+
+def test_pictures_for_studies(command: Command, run: str) -> None:
+    pytest.importorskip("matplotlib")
+    model = seqloom.load(run)
+    found = [model.explain(source, truth=truth) for source, truth in PAIRS[:4]]
+    plot.save(picture([each.points for each in found], ["a", "b"]), "points.png")
+    assert Path("points.png").stat().st_size > 5000
+    assert ways([0, 1, 2, 1, 2, 3], triangles=True) == [[0, 1, 2, 0], [1, 2, 3, 1]]
+    assert ways([0, 1, 2, 0], triangles=False) == [[0, 1, 2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((SOURCE, "--truth", "0 9 1"), "place 9 is beyond a source of 4 elements"),
+        ((SOURCE, "--truth", "zero"), "whole numbers from 0 on"),
+        (("0.1,0.1 0.2,0.3",), "a ring needs 3 elements or more, and a source has 2"),
+        (("0.1 0.2 0.3",), "vectors of 1 component; expected 2"),
+    ],
+)
+def test_mistakes_are_one_line(command: Command, run: str, words: tuple[str, ...], complaint: str) -> None:
+    assert complaint in command("explain", run, *words).complaint
+
+
+def test_truth_is_for_points_alone(tmp_path: Path) -> None:
+    rows = [(example.source, example.target) for example in sorting(60)]
+    recipe: dict[str, Any] = config.read("sorting")
+    recipe["encoder"]["size"] = recipe["decoder"]["size"] = 8
+    recipe["train"] |= {"steps": 3, "device": "cpu", "tokens": 256}
+    model = seqloom.fit(rows, recipe, out=tmp_path / "run", valid=rows[:5], display=Display.silent())
+    assert sorted(model.predict(["0.5 0.2 0.9"])[0]) == [0, 1, 2]
+    assert model.explain("0.5 0.2 0.9").points is None
+    with pytest.raises(SeqloomError, match="chooses no points of the plane"):
+        model.explain("0.5 0.2 0.9", truth="1 0 2")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("task.target.type=text",), "valid"),
+        (("task.valid=square",), "valid"),
+        (("decoder.type=recurrent",), "places"),
+    ],
+)
+def test_parts_that_do_not_fit_say_so(command: Command, change: tuple[str, ...], complaint: str) -> None:
+    assert complaint in command("check", "hull", *sets(*change)).complaint
+
+
+def test_the_generators_are_listed_and_make_pairs(command: Command) -> None:
+    listed = fine(command("data")).out
+    assert all(name in listed for name in ("hull", "tour", "delaunay", "sorting"))
+    lines = fine(command("data", "tour", "--count", "3", *sets("shortest=4", "longest=4"))).out.splitlines()
+    assert [line.split("\t")[1].split()[0] for line in lines] == ["0"] * 3
+    assert "longest is 500" in command("data", "tour", *sets("longest=500")).complaint

@@ -1,0 +1,107 @@
+"""Words that a vocabulary lacks, told apart by their places; written as their source spells them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqloom.data.copying import Copying
+from seqloom.data.dataset import codec_key
+from seqloom.data.remembered import settings_of
+from seqloom.data.symbols import EOS, SYMBOLS, UNK, correspondence
+from seqloom.data.text import Text
+from seqloom.errors import SeqloomError
+from seqloom.tasks.pairs import Pairs
+
+
+def words(*values: str, **settings: object) -> Copying:
+    text = Text(units="word", size=3, **settings)  # type: ignore[arg-type]
+    return Copying(codec=text).fit(values or ["i am tom", "i am", "i am tom", "i am rare"])
+
+
+def test_unknown_words_of_a_source_are_their_first_places() -> None:
+    codec = words()
+    known, first = codec.vocabulary, len(SYMBOLS)
+    assert codec.read("i Zork am Quux Zork").tolist()[1:] == [
+        known + 1,
+        *codec.encode("am").tolist(),
+        known + 3,
+        known + 1,
+    ]
+    assert all(first <= symbol < known for symbol in codec.read("i am tom").tolist())
+
+
+def test_unknown_words_of_a_target_are_copies_if_the_source_has_them() -> None:
+    codec = words()
+    found = codec.encode("Quux i Zork Zork", "am Zork Zork").tolist()
+    assert found == [UNK, *codec.encode("i").tolist(), codec.vocabulary + 1, codec.vocabulary + 1]
+    assert codec.encode("Zork").tolist() == [UNK]  # a prefix has no source
+
+
+def test_copies_are_spelled_as_their_source_spells_them() -> None:
+    codec = words(lowercase=True)
+    source = "I   met ZoRK"
+    symbols = codec.encode("i am zork", source)
+    assert codec.decode([*symbols, EOS, 5], source) == "i am ZoRK"
+    assert codec.decode(torch.tensor(symbols), source) == "i am ZoRK"
+    assert codec.decode(symbols) == "i am ⁇"
+    assert codec.pieces([*symbols.tolist(), UNK], source) == ["i", "am", "ZoRK", "<unk>"]
+
+
+def test_places_of_small_letters_are_those_of_their_source() -> None:
+    codec = Copying(codec=Text(units="char", lowercase=True)).fit(["abc"])
+    source = "İXa"  # its first letter is two characters when it is small
+    assert len(codec.read(source)) == 4
+    assert codec.decode(codec.read(source), source) == "İXa"
+    assert codec.decode(codec.encode("x", source), source) == "X"
+
+
+def test_symbols_of_both_sides_correspond() -> None:
+    ours, theirs = words(), words("am you", "am you", "am you tom")
+    found = correspondence(ours, theirs)
+    for symbol, other in enumerate(found):
+        text = ours.decode([symbol])
+        expected = symbol if symbol < len(SYMBOLS) else int(theirs.encode(text)[0])
+        assert other == expected
+    assert UNK in found[len(SYMBOLS) :]
+
+
+def test_it_is_saved_and_read_back_and_never_taken_for_the_plain_codec(tmp_path: Path) -> None:
+    codec = words()
+    codec.save(tmp_path, "target")
+    again = Copying(codec=Text(units="word", size=3)).load(tmp_path, "target")
+    assert again.vocabulary == codec.vocabulary
+    assert codec_key(again) == codec_key(codec) != codec_key(codec.codec)
+    assert settings_of(codec) == {"units": "word", "size": 3, "lowercase": False}
+
+
+def test_with_one_vocabulary_both_sides_are_one_codec() -> None:
+    text = Text(units="word", size=3)
+    task = Pairs(target=text, source=Text(units="word"), joint=True, copy=True)
+    assert task.source is task.target
+    assert isinstance(task.target, Copying)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (Text(units="bpe"), Text(units="word"), 'units = "bpe" has no unknown words'),
+        (Text(units="char"), Text(units="word"), "alike on both sides"),
+        (Text(units="word", lowercase=True), Text(units="word"), "alike on both sides"),
+        (None, Text(units="word"), "set source"),
+    ],
+)
+def test_what_cannot_be_copied_is_refused(source: Text | None, target: Text, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Pairs(source=source, target=target, copy=True)
+
+
+def test_predictions_are_measured_as_the_codec_spells() -> None:
+    text = {"units": "word", "lowercase": True}
+    task = Pairs(source=Text(**text), target=Text(**text), copy=True, metrics=("exact", "copy_recall"))  # type: ignore[arg-type]
+    assert task.measure(["i am ZoRK"], [["i am zork"]], ["ZoRK"]) == {"exact": 100.0, "copy_recall": 100.0}
+
+
+def test_a_text_that_comes_piece_by_piece_has_no_places_yet() -> None:
+    with pytest.raises(SeqloomError, match="cannot be streamed"):
+        words().feed()

@@ -1,0 +1,118 @@
+"""The attention-sum reader against loops."""
+
+import math
+
+import pytest
+import torch
+
+from seqloom.cells.gru import GRU
+from seqloom.decoders.reader import Reader
+from seqloom.encoders.reader import Reader as ReaderEncoder
+from seqloom.encoders.reader import compacted
+from seqloom.types import Memory, Padded
+
+VOCABULARY, SIZE = 9, 3
+SYMBOLS = [[4, 5, 4, 6, 7, 5, 4], [8, 4, 8, 0, 0, 0, 0]]
+LENGTHS = [7, 3]
+
+
+def memory():
+    torch.manual_seed(1)
+    words = Memory(torch.randn(2, 7, SIZE, dtype=torch.float64), torch.tensor(LENGTHS))
+    summary = torch.randn(2, SIZE, dtype=torch.float64)
+    parts = {"words": words, "symbols": Memory(torch.tensor(SYMBOLS), words.lengths)}
+    return Memory(torch.zeros(2, 2, SIZE), torch.tensor([2, 2]), {"summary": summary}, parts=parts)
+
+
+def head(written=tuple(range(VOCABULARY)), **settings):
+    return Reader(vocabulary=VOCABULARY, memory_size=SIZE, unk=1, written=written, **settings)
+
+
+def probabilities(reader, found):
+    ones = torch.ones(2, dtype=torch.long)
+    return reader(found, Padded(2 * ones[:, None], ones)).scores[:, 0].softmax(-1)
+
+
+def by_loop(found, row, pooling, candidates=range(4, VOCABULARY)):
+    """P(w), word by word."""
+    states, asked = found.parts["words"].states[row], found.final["summary"][row]
+    places = [place for place in range(LENGTHS[row]) if SYMBOLS[row][place] in candidates]
+    energies = {place: math.exp(sum((states[place] * asked).tolist())) for place in places}
+    shares = [0.0] * VOCABULARY
+    for place in places:
+        share = energies[place] / sum(energies.values())
+        before = shares[SYMBOLS[row][place]]
+        shares[SYMBOLS[row][place]] = before + share if pooling == "sum" else max(before, share)
+    return torch.tensor(shares, dtype=torch.float64) / sum(shares)
+
+
+@pytest.mark.parametrize("pooling", ["sum", "max"])
+def test_occurrences_of_a_word_are_merged(pooling):
+    found = memory()
+    said = probabilities(head(pooling=pooling), found)
+    for row in range(2):
+        torch.testing.assert_close(said[row], by_loop(found, row, pooling))
+
+
+def test_sum_and_max_differ_where_a_word_comes_twice():
+    found = memory()
+    assert (probabilities(head(), found)[0] - probabilities(head(pooling="max"), found)[0]).abs().max() > 0.01
+
+
+def test_only_words_the_target_knows_are_candidates_and_share_all_of_it():
+    found, written = memory(), (0, 1, 2, 3, 5, 1, 4, 1, 1)  # 4 is written 5, and 6 is written 4
+    said, attention = probabilities(head(written), found)[0], head(written).read(found)[1][0]
+    alone = by_loop(found, 0, "sum", candidates=(4, 6))
+    torch.testing.assert_close(said[[5, 4]], alone[[4, 6]])
+    torch.testing.assert_close(said.sum(), said[[4, 5]].sum())
+    assert attention.nonzero()[:, 0].tolist() == [0, 2, 3, 6]
+
+
+def test_a_word_that_is_nowhere_has_a_loss_that_is_a_number():
+    said = head().read(memory())[0]
+    assert said.isfinite().all()
+    assert said[1, 7] < -80
+
+
+def stories():
+    values = torch.tensor(
+        [
+            [[4, 5, 0], [6, 7, 8], [5, 0, 0], [8, 6, 0]],
+            [[7, 0, 0], [4, 4, 5], [0, 0, 0], [0, 0, 0]],
+        ]
+    )
+    return Padded(values, torch.tensor([4, 2]))
+
+
+def test_document_and_question_are_read_both_ways_by_cells_of_their_own():
+    torch.manual_seed(1)
+    encoder = ReaderEncoder(vocabulary=VOCABULARY, pad=0, embedding_size=4, size=SIZE).double().eval()
+    found = encoder(stories())
+    documents, questions = [[4, 5, 6, 7, 8, 5], [7]], [[8, 6], [4, 4, 5]]
+
+    def read(cells, symbols):
+        """Outputs forwards and backwards, by torch's own network."""
+        together = torch.nn.GRU(4, SIZE, batch_first=True, bidirectional=True).double()
+        for cell, suffix in zip(cells, ("", "_reverse")):
+            for name, value in cell.kernel.named_parameters():
+                getattr(together, f"{name}{suffix}").data = value.data
+        outputs, last = together(encoder.embedding(torch.tensor([symbols])))
+        return outputs[0], last.flatten()
+
+    assert isinstance(encoder.forwards, GRU)
+    for row, (document, question) in enumerate(zip(documents, questions)):
+        states, _ = read((encoder.forwards, encoder.backwards), document)
+        _, asked = read((encoder.asking_forwards, encoder.asking_backwards), question)
+        torch.testing.assert_close(found.parts["words"].states[row, : len(document)], states)
+        assert found.parts["symbols"].states[row, : len(document)].tolist() == document
+        torch.testing.assert_close(found.final["summary"][row], asked)
+    assert found.parts["words"].lengths.tolist() == [6, 1]
+    torch.testing.assert_close(found.states[0, 1], found.parts["words"].states[0, 4])  # of a sentence: its last word
+
+
+def test_gaps_are_closed():
+    symbols = torch.tensor([[0, 4, 0, 5], [6, 0, 0, 0]])
+    packed = compacted(symbols, symbols > 0)
+    assert packed.lengths.tolist() == [2, 1]
+    assert packed.values[0].tolist() == [4, 5]
+    assert packed.values[1, 0] == 6

@@ -1,0 +1,153 @@
+"""Sets: what is read in no order is known in no order, and what is written in any order is learned in the best."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.decoders.pointer import Pointer
+from seqloom.decoders.recurrent import Recurrent
+from seqloom.encoders.set import Set
+from seqloom.metrics.set_match import set_match
+from seqloom.model import Model
+from seqloom.objectives.any_order import AnyOrder, ordered
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.types import Batch, Padded
+from tests.building import BOS, EOS, FEATURES, VOCABULARY, build
+
+POINTS = Padded(
+    torch.randn(2, 5, FEATURES, dtype=torch.float64, generator=torch.Generator().manual_seed(1)), torch.tensor([5, 4])
+)
+ORDER = torch.tensor([[3, 0, 4, 1, 2], [2, 1, 3, 0, 4]])  # the last of the second is padding
+
+
+def pointing(steps=3, glimpses=1):
+    encoder = build(Set, vocabulary=None, features=FEATURES, steps=steps)
+    vectors = {"source_vocabulary": None, "source_features": FEATURES}
+    return Model(encoder, build(Pointer, **vectors, glimpses=glimpses))
+
+
+def test_a_summary_knows_no_order():
+    encoder = pointing().encoder
+    other = Padded(POINTS.values.gather(1, ORDER[:, :, None].expand_as(POINTS.values)), POINTS.lengths)
+    one, two = encoder(POINTS), encoder(other)
+    torch.testing.assert_close(one.final["summary"], two.final["summary"], rtol=0, atol=1e-12)
+    torch.testing.assert_close(one.states.gather(1, ORDER[:, :, None].expand_as(one.states)), two.states)
+    nothing = pointing(steps=0).encoder(POINTS).final["summary"]
+    assert not nothing.any()
+    assert one.final["summary"].abs().min() > 0
+
+
+@pytest.mark.parametrize("glimpses", [0, 2])
+def test_a_pointer_points_at_the_same_elements_wherever_they_stand(glimpses):
+    model = pointing(glimpses=glimpses)
+    other = Padded(POINTS.values.gather(1, ORDER[:, :, None].expand_as(POINTS.values)), POINTS.lengths)
+    places = torch.tensor([[4, 1, 2], [0, 3, 3]])
+    begin = torch.full((2, 1), BOS)
+    lengths = torch.tensor([4, 4])
+    moved = ORDER.argsort(1).gather(1, places)  # where each element stands now
+    one = model.decoder(model.encode(POINTS), Padded(torch.cat([begin, VOCABULARY + places], 1), lengths)).scores
+    two = model.decoder(model.encode(other), Padded(torch.cat([begin, VOCABULARY + moved], 1), lengths)).scores
+    torch.testing.assert_close(one[:, :, :VOCABULARY], two[:, :, :VOCABULARY])
+    elements = one[:, :, VOCABULARY:].gather(2, ORDER[:, None].expand(-1, 4, -1))
+    torch.testing.assert_close(elements, two[:, :, VOCABULARY:])
+
+
+def test_processing_is_the_published_recursion():
+    encoder = build(Set, steps=2)
+    source = Padded(torch.tensor([[4, 7, 5]]), torch.tensor([3]))
+    memory = encoder.element(encoder.embedding(source.values))[0]  # (T, D)
+    size = encoder.output_size
+    query, state = torch.zeros(1, 2 * size, dtype=torch.float64), encoder.process.start(1)
+    state = {name: value.double() for name, value in state.items()}
+    for _ in range(2):
+        hidden, state = encoder.process(encoder.process.project(query), state)
+        shares = (memory @ hidden[0]).softmax(0)
+        query = torch.cat([hidden, (shares @ memory)[None]], 1)
+    torch.testing.assert_close(encoder(source).final["summary"], encoder.summary(query))
+
+
+def sets():
+    """A batch of two sets of symbols, of three and of two."""
+    targets = Padded(torch.tensor([[5, 8, 4, EOS], [7, 6, EOS, 0]]), torch.tensor([4, 3]))
+    inputs = Padded(torch.tensor([[BOS, 5, 8, 4], [BOS, 7, 6, 0]]), targets.lengths)
+    source = Padded(torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1]))
+    return Batch(source, inputs, targets)
+
+
+def reading():
+    return Model(build(Set), build(Recurrent))
+
+
+def likelihoods(model, batch, entry):
+    """log p of every order of one target, by the chain rule."""
+    length = int(batch.targets.lengths[entry])
+    body = batch.targets.values[entry, : length - 1].tolist()
+    memory = model.encode(batch.source).select(torch.tensor([entry]))
+    found = {}
+    for order in permutations(body):
+        state, token, total = model.decoder.start(memory), BOS, 0.0
+        for symbol in [*order, EOS]:
+            scores, state = model.decoder.step(torch.tensor([token]), state, memory)
+            total, token = total + scores.log_softmax(-1)[0, symbol].item(), symbol
+        found[order] = total
+    return found
+
+
+def test_the_best_of_all_orders_is_learned():
+    model, batch = reading(), sets()
+    objective = AnyOrder(orders=200, uniform=0.0).train()
+    loss = objective(model, objective.prepare(batch, np.random.default_rng(1)), 0.5)
+    best = sum(max(likelihoods(model, batch, entry).values()) for entry in range(2))
+    torch.testing.assert_close(loss.total, torch.tensor(-best, dtype=torch.float64))
+    assert loss.count == 7
+    loss.total.backward()
+    assert all(value.grad is not None for value in model.parameters())
+
+
+def test_an_order_is_drawn_as_likely_as_it_is():
+    """Several thousand draws among all orders, as in rejection sampling, have the shares of exp(log p)."""
+    model, batch = reading(), sets()
+    one = Batch(
+        Padded(batch.source.values[:1], batch.source.lengths[:1]),
+        Padded(batch.inputs.values[:1], batch.inputs.lengths[:1]),
+        Padded(batch.targets.values[:1], batch.targets.lengths[:1]),
+    )
+    likely = likelihoods(model, batch, 0)
+    every = torch.tensor([[*order, 3] for order in permutations(range(3))])[None]
+    objective = AnyOrder(orders=6, choose="sample", uniform=0.0).train()
+    torch.manual_seed(3)
+    totals = torch.stack(
+        [
+            objective(model, Batch(one.source, one.inputs, one.targets, extra={"orders": every}), 0.5).total
+            for _ in range(3000)
+        ]
+    )
+    expected = torch.tensor(list(likely.values())).softmax(0)
+    found = torch.tensor([(totals + value).abs().lt(1e-9).double().mean() for value in likely.values()])
+    assert found.sum() == pytest.approx(1)
+    assert (found - expected).abs().max() < 0.03
+    assert expected.max() - expected.min() > 0.03  # or the test could not tell
+
+
+def test_before_any_order_is_preferred_one_is_drawn_and_the_end_stays_the_end():
+    model, batch = reading(), sets()
+    objective = AnyOrder(orders=3, uniform=0.5).train()
+    drawn = objective.prepare(batch, np.random.default_rng(2))
+    orders = drawn.extra["orders"]
+    assert orders.shape == (2, 3, 4)
+    assert (orders[0, :, 3] == 3).all()
+    assert (orders[1, :, 2:] == torch.tensor([2, 3])).all()
+    assert {tuple(order) for order in orders.sort(-1).values.flatten(0, 1).tolist()} == {(0, 1, 2, 3)}
+    first = ordered(batch, orders[:, 0])
+    assert first.inputs.values[:, 1:].tolist() == first.targets.values[:, :-1].tolist()
+    torch.testing.assert_close(objective(model, drawn, 0.2).total, CrossEntropy()(model, first, 0.2).total)
+    objective.eval()
+    torch.testing.assert_close(objective(model, drawn, 0.9).total, CrossEntropy()(model, batch, 0.9).total)
+
+
+def test_sets_match_in_any_order_and_each_element_as_often():
+    found = set_match(["a b a", "c d", ""], [["a a b"], ["c e", "c"], ["x"]])
+    assert found == pytest.approx({"set_match": 100 / 3, "set_f1": 100 * (1 + 2 / 3 + 0) / 3})
+    assert set_match([[3, 1]], [[[1, 3]]])["set_match"] == 100

@@ -1,0 +1,25 @@
+"""Whereabouts, cut to seconds: a memory network learns who went where last, and without ages it cannot."""
+
+from seqloom import config
+from seqloom.data.generators.whereabouts import whereabouts
+
+pairs = [(example.source, example.target) for example in whereabouts(2200, shortest=6, longest=8, facts=1)]
+train, test = pairs[:2000], pairs[2000:]
+RECIPE = config.read("babi")
+RECIPE["encoder"] |= {"hops": 1, "ages": 10, "linear_start": 0.0}
+RECIPE["train"] |= {"epochs": 12, "optimiser": "adam", "learning_rate": 2e-2, "schedule": "cosine", "clip": 1.0}
+RECIPE["train"] |= {"validate_every": 10_000, "device": "cpu"}
+
+
+def test_a_memory_network_learns_who_went_where_last(learn):
+    model = learn(RECIPE, train)
+    assert model.evaluate(test)["exact"] >= 95
+    story = "Mary went to the garden. John went to the office. Mary went to the kitchen. Where is Mary?"
+    assert model.predict([story]) == ["kitchen"]
+    looks = model.explain(story).attention[0]
+    assert looks.index(max(looks)) == 2
+
+
+def test_without_ages_it_cannot_tell_what_came_last(learn):
+    model = learn({**RECIPE, "encoder": {**RECIPE["encoder"], "ages": 0}}, train)
+    assert model.evaluate(test)["exact"] <= 75

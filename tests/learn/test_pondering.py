@@ -1,0 +1,47 @@
+"""Parity, cut to seconds: thinking more than once finds it, one step does not, and a price makes thoughts shorter."""
+
+import copy
+
+import pytest
+import torch
+
+from seqloom import config
+from seqloom.data.generators.parity import parity
+from seqloom.types import Padded
+
+pairs = [(example.source, example.target) for example in parity(20_000, size=12, most=3)]
+train, test = pairs[:-500], pairs[-500:]
+
+
+def recipe(**cell):
+    made = copy.deepcopy(config.read("parity"))
+    made["encoder"]["cell"] |= cell
+    made["train"] |= {"steps": 600, "learning_rate": 5e-3, "validate_every": 10_000, "device": "cpu"}
+    return made
+
+
+@pytest.fixture(scope="module")
+def thinking(learn):
+    return learn(recipe(), train)
+
+
+def steps(model, pairs):
+    read = Padded.stack([model.task.source.read(source) for source, _ in pairs])
+    with torch.no_grad():
+        return model.model.encode(read.to("cpu")).extra["cost"]["steps"].mean().item()
+
+
+def test_parity_is_found_by_thinking(thinking):
+    assert thinking.evaluate(test)["exact"] >= 98.5
+    assert steps(thinking, test) > 2
+
+
+def test_one_step_is_not_enough(learn):
+    assert learn(recipe(most=1), train).evaluate(test)["exact"] <= 97
+
+
+def test_a_price_makes_thoughts_shorter(learn, thinking):
+    dear = recipe()
+    dear["objective"]["costs"] = {"ponder": 0.3}
+    dear["train"]["steps"] = 150
+    assert steps(learn(dear, train), test) < steps(thinking, test) - 1
