@@ -28,6 +28,7 @@ from seqloom.decoders.transformer import Transformer
 from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.model import Model
+from seqloom.objectives.any_order import AnyOrder
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.dad import DataAsDemonstrator
 from seqloom.objectives.end_to_end import EndToEnd
@@ -73,6 +74,7 @@ def objectives() -> dict[str, tuple[Objective, float, float]]:
         "expected reward, 5 outputs": (ExpectedReward(**asked), 0.5, 5 * (1 + 3)),
         "expected reward, greedy baseline": (ExpectedReward(**asked, baseline="greedy"), 0.5, 5 * (1 + 3) + 1),
         "minimum risk, 10 outputs": (MinimumRisk(decode=None, longest=1.0), 0.5, 10 + 11 * 3),
+        "any order, best of 8": (AnyOrder(), 0.5, 8 + 3),
         "BSO, beam of 6": (BeamSearchOptimisation(constraints=None), 1.0, 6 + 3),
     }
 

@@ -195,14 +195,17 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 }
 
 
-def cases(folder: str, heads: bool = False, online: bool = False) -> list[Any]:
+def cases(folder: str, heads: bool = False, online: bool = False, chooses: tuple[str, ...] | None = None) -> list[Any]:
     """Every part of a folder, plain and in its variants, as pytest parameters of one function: build().
 
-    Of decoders those that read all and then step, or the heads, which do not step, or those that write as they read.
+    Of decoders those that read all and then step, or the heads, which do not step, or those that write as they read;
+    and of these perhaps only those that choose in one of some ways from their source.
     """
     found = []
     for name, part in parts(folder).items():
         if issubclass(part, Head) != heads or issubclass(part, Online) != online:
+            continue
+        if chooses is not None and part.chooses not in chooses:
             continue
         for variant, settings in {"plain": {}, **VARIANTS.get((folder, name), {})}.items():
             found.append(pytest.param(partial(build, part, **settings), id=f"{name}-{variant}"))

@@ -19,7 +19,7 @@ import pytest
 from seqloom import config
 from seqloom.data.symbols import BOS, EOS, PAD
 from seqloom.errors import SeqloomError
-from seqloom.parts import CONTRACTS, parameters, parts
+from seqloom.parts import ABSENT, CONTRACTS, parameters, parts, slot
 
 DECODER_METHODS = """
     def prepare(self, memory): return memory
@@ -576,7 +576,10 @@ class TestToolkit:
     @pytest.mark.parametrize("folder", CONTRACTS)
     def test_every_part_of_the_toolkit_can_be_completed(self, folder: str) -> None:
         for name, part in parts(folder).items():
-            needed = {"target": "text"} if folder == "tasks" else {}
+            asked = {
+                name for name, each in parameters(part).items() if each.default is ABSENT and slot(each.annotation)
+            }
+            needed = dict.fromkeys(asked, "text")
             full = config.fill_part(folder, {"type": name, **needed}, name, trust=False)
             assert config.fill_part(folder, full, name, trust=False) == full
             assert full["type"] == name

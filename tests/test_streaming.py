@@ -86,7 +86,10 @@ def test_a_stream_ends_as_the_whole_does_and_what_was_final_stays(decoder, encod
         end = stream.close()
         assert end.final.startswith(final)
         assert (end.final, end.provisional) == (whole[0].text, "")
-        assert end.times == pytest.approx(whole[0].times)
+        if width == 1:
+            assert end.times == pytest.approx(whole[0].times)
+        else:  # a symbol keeps the time it had when it became certain, where it might have got a later one
+            assert all(ours <= theirs for ours, theirs in zip(end.times, whole[0].times, strict=True))
         assert stream.close() == end
 
     check()

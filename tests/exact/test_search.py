@@ -17,7 +17,7 @@ BOS, EOS, WORDS = 0, 1, (2, 3)  # a vocabulary of four: BOS is an ordinary symbo
 LIMIT = 4
 
 
-@pytest.fixture(params=cases("decoders"))
+@pytest.fixture(params=cases("decoders", chooses=("",)))
 def decoder(request):
     made = request.param(vocabulary=4, bos=BOS, eos=EOS)
     made.limit = lambda memory: torch.full((memory.rows,), LIMIT)
@@ -69,6 +69,27 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(decoder, memory, name):
     found = BeamSearch(beam_size=40, n_best=40, **settings)(decoder, memory)
     for hypotheses, expected in zip(found, exhaustive(decoder, memory, score)):
         assert len(hypotheses) == len(expected) == 40
+        for hypothesis, (value, tokens) in zip(hypotheses, expected):
+            assert hypothesis.score == pytest.approx(value, abs=1e-9)
+            assert tuple(hypothesis.tokens) == tokens
+
+
+@pytest.mark.parametrize("choosing", cases("decoders", chooses=("places", "copies")))
+@torch.no_grad()
+def test_a_wide_beam_finds_all_that_can_be_chosen_from_each_source(choosing):
+    """Sources of one batch have different symbols: words of the vocabulary, if there are any, and their own places."""
+    words = {"unk": 2, "written": (0, 1, 2, 3, 2, 2, 3, 2, 2)} if choosing.args[0].chooses == "copies" else {}
+    decoder = choosing(vocabulary=4, bos=BOS, eos=EOS, **words)
+    decoder.limit = lambda memory: torch.full((memory.rows,), 3)
+    memory = memory_for(decoder, (4, 2, 3))
+    scores, _ = decoder.step(torch.full((3,), BOS), decoder.start(memory), memory)
+    found = BeamSearch(beam_size=90, n_best=90, length_penalty=0.0)(decoder, memory)
+    for row, hypotheses in enumerate(found):
+        words = [symbol for symbol in scores[row].isfinite().nonzero()[:, 0].tolist() if symbol != EOS]
+        every = [tokens for length in range(3) for tokens in itertools.product(words, repeat=length)]
+        ours = memory.select(torch.tensor([row]))
+        expected = sorted(((log_prob(decoder, ours, tokens), tokens) for tokens in every), reverse=True)
+        assert len(hypotheses) == len(expected) > 3
         for hypothesis, (value, tokens) in zip(hypotheses, expected):
             assert hypothesis.score == pytest.approx(value, abs=1e-9)
             assert tuple(hypothesis.tokens) == tokens

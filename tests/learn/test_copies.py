@@ -47,19 +47,19 @@ def recipe(decoder, copy):
 
 ATTENTION = {"type": "additive", "size": 24}
 LSTM = {"type": "recurrent", "embedding_size": 24, "size": 32, "attention": ATTENTION}
-TRANSFORMER = {"type": "transformer", "size": 24, "layers": 1, "heads": 2, "hidden": 48, "dropout": 0.0}
+TRANSFORMER = {"type": "transformer", "size": 32, "layers": 1, "heads": 2, "hidden": 64, "dropout": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("mixture", "inner", "exact"),
-    [("soft", LSTM, 80), ("switch", LSTM, 80), ("soft", TRANSFORMER, 50)],
+    ("mixture", "inner"),
+    [("soft", LSTM), ("switch", LSTM), ("soft", TRANSFORMER)],
     ids=["soft", "switch", "transformer"],
 )
-def test_names_that_nobody_has_seen_are_copied(learn, mixture, inner, exact):
+def test_names_that_nobody_has_seen_are_copied(learn, mixture, inner):
     copier = learn(recipe({"type": "copy", "mixture": mixture, "attention": ATTENTION, "decoder": inner}, True), train)
     measured = copier.evaluate(test)
     assert measured["copy_recall"] >= 95
-    assert measured["exact"] >= exact
+    assert measured["exact"] >= 80
 
 
 def test_without_copying_they_are_lost_and_attention_may_find_them(learn):
