@@ -7,7 +7,6 @@ import pytest
 from tests.learn.tiny import LETTERS
 
 COMMON = ["ab", "bc", "cd", "de", "ea"]
-STEPS = 200
 
 
 def names(count, seed):
@@ -32,7 +31,7 @@ def sentences(count, seed):
 train, test = sentences(1500, 1), sentences(100, 2)
 
 
-def recipe(decoder, copy):
+def recipe(decoder, copy, steps=200, learning_rate=1e-2):
     text = {"type": "text", "units": "word", "size": len(COMMON)}
     return {
         "seed": 1,
@@ -40,7 +39,7 @@ def recipe(decoder, copy):
         "task": {"source": text, "target": text, "copy": copy, "metrics": ["exact", "copy_recall"]},
         "encoder": {"type": "recurrent", "embedding_size": 24, "size": 24, "bidirectional": True},
         "decoder": decoder,
-        "train": {"steps": STEPS, "tokens": 512, "learning_rate": 1e-2, "schedule": "cosine", "warmup": 20,
+        "train": {"steps": steps, "tokens": 512, "learning_rate": learning_rate, "schedule": "cosine", "warmup": 20,
                   "validate_every": 10_000, "device": "cpu"},
     }  # fmt: skip
 
@@ -51,12 +50,13 @@ TRANSFORMER = {"type": "transformer", "size": 32, "layers": 1, "heads": 2, "hidd
 
 
 @pytest.mark.parametrize(
-    ("mixture", "inner"),
-    [("soft", LSTM), ("switch", LSTM), ("soft", TRANSFORMER)],
+    ("mixture", "inner", "training"),
+    [("soft", LSTM, {}), ("switch", LSTM, {}), ("soft", TRANSFORMER, {"steps": 350, "learning_rate": 5e-3})],
     ids=["soft", "switch", "transformer"],
 )
-def test_names_that_nobody_has_seen_are_copied(learn, mixture, inner):
-    copier = learn(recipe({"type": "copy", "mixture": mixture, "attention": ATTENTION, "decoder": inner}, True), train)
+def test_names_that_nobody_has_seen_are_copied(learn, mixture, inner, training):
+    decoder = {"type": "copy", "mixture": mixture, "attention": ATTENTION, "decoder": inner}
+    copier = learn(recipe(decoder, True, **training), train)
     measured = copier.evaluate(test)
     assert measured["copy_recall"] >= 95
     assert measured["exact"] >= 80
