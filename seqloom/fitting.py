@@ -20,12 +20,13 @@ from seqloom.data import dataset
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
 from seqloom.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.predict import Predictor
 from seqloom.train import processes
 from seqloom.train.device import choose_device
 from seqloom.train.display import Display
 from seqloom.train.trainer import Trainer
-from seqloom.types import Batch, Example
+from seqloom.types import Batch, Example, Output
 
 Data = Any  # a path, two paths of line-aligned files, or a list of pairs
 Recipe = dict[str, Any]
@@ -81,12 +82,14 @@ def fit(
         note_data(full, data, valid)
     torch.manual_seed(full["seed"])
     model = config.build_model(full, task.source, task.target, trust)
-    rehearse(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
+    output = rehearse(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
     if isinstance(model.decoder, Head):  # which may take targets of one length only
         rehearse(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
     if not resume and "init" in full:
         begin_from(initial(full, trust), model, full)
     objective = config.build_objective(full, task, model.decoder, trust)
+    if isinstance(objective, CrossEntropy):
+        objective.refuse_unknown(output)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name.startswith(objective.learns))
     for line in prepared.report.lines():
@@ -175,10 +178,11 @@ def resumed(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str
 
 
 @torch.no_grad()
-def rehearse(model: nn.Module, batch: Batch) -> None:
+def rehearse(model: nn.Module, batch: Batch) -> Output:
     """One example through the whole model: parts that do not fit say so before anything is written."""
     try:
-        model(batch)
+        output: Output = model(batch)
+        return output
     except ValueError as error:
         raise SeqloomError(f"encoder and decoder do not fit: {error}") from error
 

@@ -130,9 +130,15 @@ class _Side:
         many = getattr(self.codec, "encode_many", None)
         if many is not None:
             return list(many([getattr(example, self.name) for example in chunk]))
-        if self.name == "source":
-            return [self.codec.read(example.source) for example in chunk]
-        return [self.codec.encode(example.target, example.source) for example in chunk]
+        return [self._one(example) for example in chunk]
+
+    def _one(self, example: Example) -> np.ndarray:
+        try:
+            if self.name == "source":
+                return self.codec.read(example.source)
+            return self.codec.encode(example.target, example.source)
+        except SeqloomError as error:
+            raise SeqloomError(f"line {example.line}: {error}") from None
 
     def meta(self) -> dict[str, Any]:
         assert self.dtype is not None

@@ -40,14 +40,18 @@ class CrossEntropy(Objective):
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         output = model(batch)
         loss = self.of(output, batch)
-        if unknown := [name for name in self.costs if name not in output.costs]:
-            known = ", ".join(sorted(output.costs)) or "none"
-            raise SeqloomError(f"objective.costs.{unknown[0]}: no part of this model has such a cost; it has {known}")
+        self.refuse_unknown(output)
         sums = {name: cost.sum() for name, cost in output.costs.items()}
         total = loss.total
         if self.training:
             total = total + sum(weight * sums[name] for name, weight in self.costs.items())
         return replace(loss, total=total, logs={**loss.logs, **{name: each.detach() for name, each in sums.items()}})
+
+    def refuse_unknown(self, output: Output) -> None:
+        """Complain of a weight for something that the model does not spend."""
+        if unknown := [name for name in self.costs if name not in output.costs]:
+            known = ", ".join(sorted(output.costs)) or "none"
+            raise SeqloomError(f"objective.costs.{unknown[0]}: no part of this model has such a cost; it has {known}")
 
     def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
         """The loss of what a decoder made of some inputs, which need not be those of the batch.

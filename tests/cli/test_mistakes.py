@@ -34,6 +34,9 @@ class TestObjectives:
             (["objective=scheduled-sampling", "objective.decay=cosine"], ["objective.decay", '"linear"']),
             (["objective=scheduled_samplin"], ["objective", 'did you mean "scheduled_sampling"']),
             (["task.bag=true"], ["bag = true", "joint = true"]),
+            (["objective.costs.ponder=0.1"], ["objective.costs.ponder", "it has none"]),
+            (["decoder.type=pointer"], ["decoder.type", 'task.target.type = "places"']),
+            (["task.copy=true"], ["decoder.type", "task.copy = true", '"copy"']),
             (["objective=margin", "train.select_by=exact"], ["search.rank_by", '"sum"', '"last"']),
             (
                 ["objective=margin", "train.select_by=exact", "search.rank_by=last", "objective.constrained=true"],
