@@ -131,6 +131,8 @@ class Answering(ABC):
         copying = self.replacing() if replace_unknown else None
         asked, begun = self.constraints(banned, required, replace_unknown), self.beginning(prefix)
         encoded = [self.read(source) for source in sources]
+        if self.task.target.chooses == "places" and (required or begun is not None):
+            self.refuse_places(begun, required, encoded)
         answers: list[list[Prediction]] = [[] for _ in sources]
         longest = [max(each, key=len) for each in encoded]
         for rows in self.batches(longest, max(getattr(search, name, 1) for name in ("beam_size", "n_best"))):
@@ -181,9 +183,22 @@ class Answering(ABC):
         """What every output begins with, in symbols."""
         return None if value is None or value == "" else self.encoded(self.task, value, "prefix", known=True)
 
+    def refuse_places(
+        self, begun: np.ndarray | None, required: Sequence[Any], encoded: Sequence[Sequence[np.ndarray]]
+    ) -> None:
+        """Complain of wishes for places that a source has not."""
+        wishes = [*([] if begun is None else [begun]), *(self.task.encode(each) for each in required)]
+        highest = max(int(wish.max()) for wish in wishes) - (self.task.target.vocabulary or 0)
+        shortest = min(len(own) for own, *_ in encoded)
+        if highest >= shortest:
+            raise SeqloomError(
+                f"prefix, required: place {highest} is beyond a source of {shortest}; ask for places that each has"
+            )
+
     def has_unknown(self, source: Any) -> bool:
         """Whether a source has symbols the vocabulary lacks."""
-        return any(codec.vocabulary and UNK in codec.encode(source).tolist() for codec in self.sources)
+        reads = [codec for codec in self.sources if codec.vocabulary and codec.chooses != "copies"]
+        return any(UNK in codec.encode(source).tolist() for codec in reads)
 
     def read(self, source: Any) -> list[np.ndarray]:
         """The source as each codec reads it."""
@@ -273,6 +288,8 @@ def rescored(
     """
     if not 0 <= weight < float("inf"):
         raise SeqloomError(f"rescore_weight = {weight}: expected a number of 0 or more")
+    if any(not isinstance(one.text, str) for found in answers for one in found):
+        raise SeqloomError("rescore: outputs of this run are no texts that another could read; leave it out")
     if isinstance(by, (str, Path)):
         from seqloom.predict import Predictor  # imports torch
 

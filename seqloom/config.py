@@ -432,7 +432,10 @@ def refuse_tables(recipe: Recipe, task: Task, trust: bool = False) -> None:
         raise SeqloomError(
             f"encoder.type = {show(recipe['encoder']['type'])}: does not fit the source; expected {able}"
         )
-    decoder = find("decoders", recipe["decoder"]["type"], "decoder.type", trust)
+    decoder: Any = find("decoders", recipe["decoder"]["type"], "decoder.type", trust)
+    if task.source.nested and decoder.reads_source:
+        name = show(recipe["decoder"]["type"])
+        raise SeqloomError(f"decoder.type = {name}: chooses elements of a source, and a story has none; set another")
     if task.eos is None and not issubclass(decoder, Head):
         heads = " or ".join(show(name) for name, part in parts("decoders").items() if issubclass(part, Head))
         name = show(recipe["decoder"]["type"])

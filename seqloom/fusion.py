@@ -43,6 +43,10 @@ class Fusion(Decoder):
         for one in (decoder, language_model):
             if isinstance(one, Head):
                 raise SeqloomError("a head says its output at once: it takes no language model, and is none")
+        if decoder.reads_source:
+            raise SeqloomError(
+                "lm: a run that chooses from its source takes nobody into its beam; give it to `rescore`"
+            )
         if language_model.silent:
             raise SeqloomError("a decoder with silent symbols is no language model: give a run without a source")
         self.decoder, self.language_model, self.weight = decoder, language_model, weight

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.attention.additive import Additive
-from seqloom.contracts import Attention, Decoder, Head
+from seqloom.contracts import Attention, Decoder
+from seqloom.decoders.inner import inner_decoder
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.layers.pointing import pointed
 from seqloom.types import Memory, Output, Padded, State
@@ -57,9 +58,7 @@ class Copy(Decoder):
         super().__init__()
         if not memory_size or source_vocabulary is None:
             raise ValueError("copying needs a source of symbols: add [encoder] and task.source")
-        self.decoder = decoder(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        if isinstance(self.decoder, Head) or self.decoder.online or self.decoder.scores != "logits":
-            raise ValueError("decoder must write symbol by symbol, after it has read all: recurrent, transformer, gnmt")
+        self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         self.bos, self.eos, self.unk, self.vocabulary, self.mixture = bos, eos, unk, vocabulary, mixture
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.hidden_size, self.unknown = self.decoder.hidden_size, (source_vocabulary, unk)

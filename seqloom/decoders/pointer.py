@@ -55,6 +55,8 @@ class Pointer(Decoder):
         super().__init__()
         if not memory_size:
             raise ValueError("a pointer chooses elements of a source: add [encoder] and task.source")
+        if glimpses < 0:
+            raise ValueError(f"glimpses = {glimpses} must be 0 or more")
         self.bos, self.eos, self.vocabulary = bos, eos, vocabulary
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.hidden_size, self.glimpses = size, glimpses
@@ -65,11 +67,13 @@ class Pointer(Decoder):
         self.stack = RecurrentStack(cell=cell, input_size=embedding_size, size=size, layers=layers, dropout=dropout)
         self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
         pointing = attention(query_size=size, memory_size=memory_size)
-        if not isinstance(pointing, ScoredAttention) or pointing.start(Memory.empty(0)):  # coverage
+        if not isinstance(pointing, ScoredAttention):
             kind = type(pointing).__name__.lower()
             raise ValueError(
                 f'attention.type = "{kind}": expected one that scores each element: additive, bilinear, dot'
             )
+        if pointing.start(Memory.empty(0)):
+            raise ValueError("attention.coverage = true: a pointer may point again, and keeps no count; leave it out")
         self.pointing = pointing
         if glimpses:
             self.glimpse = attention(query_size=size, memory_size=memory_size)

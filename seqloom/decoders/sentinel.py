@@ -11,7 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder, Head
+from seqloom.contracts import Decoder
+from seqloom.decoders.inner import inner_decoder
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.layers.pointing import pointed
 from seqloom.types import Memory, Output, Padded, State
@@ -40,9 +41,7 @@ class Sentinel(Decoder):
         super().__init__()
         if window < 1:
             raise ValueError(f"window = {window} must be 1 or more")
-        self.decoder = decoder(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        if isinstance(self.decoder, Head) or self.decoder.online or self.decoder.scores != "logits":
-            raise ValueError("decoder must write symbol by symbol, after it has read all: recurrent, transformer, gnmt")
+        self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         self.bos, self.eos, self.window, self.hidden_size = bos, eos, window, self.decoder.hidden_size
         self.length_ratio, self.length_offset = length_ratio, length_offset
         self.query = nn.Linear(self.hidden_size, self.hidden_size)

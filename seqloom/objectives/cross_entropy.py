@@ -35,6 +35,9 @@ class CrossEntropy(Objective):
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must be in [0, 1)")
+        for name, weight in costs.items():
+            if not 0 <= weight < float("inf"):
+                raise ValueError(f"costs.{name} = {weight} must be 0 or more")
         self.label_smoothing, self.costs = label_smoothing, dict(costs)
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:

@@ -43,7 +43,8 @@ class Banned(Constraint):
 
     def forbid(self, scores: Array, state: State) -> Array:
         for symbol in self.symbols:
-            scores[:, symbol] = float("-inf")
+            if symbol < scores.shape[1]:  # a place that no source of the batch has needs no ban
+                scores[:, symbol] = float("-inf")
         for phrase in self.phrases:
             scores = without(scores, phrase[-1], ends_with(state["recent"], phrase[:-1]))
         return scores

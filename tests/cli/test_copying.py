@@ -16,7 +16,7 @@ from seqloom.data.symbols import UNK
 from seqloom.data.text import Text
 from seqloom.errors import SeqloomError
 from seqloom.types import Hypothesis
-from tests.cli.conftest import RECURRENT, Command, Outcome, toml, tsv
+from tests.cli.conftest import LANGUAGE_MODEL, RECURRENT, Command, Outcome, toml, tsv, written
 
 WORDS = {"type": "text", "units": "word", "size": 4}
 ATTENTION = {"type": "additive", "size": 8}
@@ -107,6 +107,7 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
             "no part of this model has such a cost",
         ),
         (recipe(decoder={"type": "copy", "decoder": {"type": "transducer"}}), "decoder"),
+        (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write symbol by symbol"),
     ],
 )
 def test_a_mistake_is_one_line(command: Command, table: dict[str, Any], message: str) -> None:
@@ -121,3 +122,8 @@ def test_what_cannot_be_replaced_is_said(command: Command, translator: Path) -> 
     copies = trained(command, recipe(), "copies")
     assert "copies words by itself" in command("predict", copies, "--replace-unknown", stdin="see\n").complaint
     assert "wait = 1" in command("predict", copies, "--wait", 1, stdin="see\n").complaint
+    assert "never seen" not in command("predict", copies, stdin="see Quux\n").err
+    text = LANGUAGE_MODEL | {"task": {"target": WORDS}}
+    lines = written("lines.txt", "".join(f"{target}\n" for _, target in ROWS))
+    fine(command("train", toml(text), "--data", lines, "--out", "text"))
+    assert "takes nobody into its beam" in command("predict", copies, "--lm", "text", stdin="see\n").complaint

@@ -85,6 +85,17 @@ def test_mistakes_are_one_line(command: Command, run: str, words: tuple[str, ...
     assert complaint in command("explain", run, *words).complaint
 
 
+def test_wishes_for_places_that_are_not_there_are_one_line_or_need_nothing(command: Command, run: str) -> None:
+    given = f"{SOURCE}\n".encode()
+    for wish in (("--prefix", "9"), ("--require", "9")):
+        assert "place 9 is beyond a source of 4" in command("predict", run, *wish, stdin=given).complaint
+    assert (
+        fine(command("predict", run, "--ban", "9", stdin=given)).out == fine(command("predict", run, stdin=given)).out
+    )
+    assert "1" not in fine(command("predict", run, "--ban", "1", stdin=given)).out.split()
+    assert "no texts" in command("predict", run, "--rescore", run, stdin=given).complaint
+
+
 def test_truth_is_for_points_alone(tmp_path: Path) -> None:
     rows = [(example.source, example.target) for example in sorting(60)]
     recipe: dict[str, Any] = config.read("sorting")
@@ -103,6 +114,10 @@ def test_truth_is_for_points_alone(tmp_path: Path) -> None:
         (("task.target.type=text",), "valid"),
         (("task.valid=square",), "valid"),
         (("decoder.type=recurrent",), "places"),
+        (("decoder.attention.coverage=true",), "attention.coverage = true"),
+        (("decoder.attention.type=multihead",), "scores each element"),
+        (("decoder.glimpses=-1",), "glimpses = -1"),
+        (("task.source.type=story", "encoder.type=memory_network"), "a story has none"),
     ],
 )
 def test_parts_that_do_not_fit_say_so(command: Command, change: tuple[str, ...], complaint: str) -> None:

@@ -1,0 +1,18 @@
+"""Decoders within decoders: one that writes symbol by symbol, for another that has something to add."""
+
+from collections.abc import Callable
+from typing import Any
+
+from seqloom.contracts import Decoder, Head
+
+EXPECTED = "decoder must write symbol by symbol, after it has read all: recurrent, transformer, gnmt"
+
+
+def inner_decoder(decoder: Callable[..., Decoder], **sizes: Any) -> Decoder:
+    """Made of its factory and what it must be told."""
+    if getattr(getattr(decoder, "func", decoder), "reads_source", False):  # it would ask for more
+        raise ValueError(EXPECTED)
+    made = decoder(**sizes)
+    if isinstance(made, Head) or made.online or made.scores != "logits":
+        raise ValueError(EXPECTED)
+    return made
