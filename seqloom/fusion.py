@@ -43,7 +43,7 @@ class Fusion(Decoder):
         for one in (decoder, language_model):
             if isinstance(one, Head):
                 raise SeqloomError("a head says its output at once: it takes no language model, and is none")
-        if decoder.reads_source:
+        if decoder.chooses:
             raise SeqloomError(
                 "lm: a run that chooses from its source takes nobody into its beam; give it to `rescore`"
             )
