@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Decoder, Head, Stepper
-from seqloom.data.symbols import SYMBOLS
+from seqloom.data.symbols import SYMBOLS, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.types import Memory, Output, Padded, State, hold
 
@@ -150,10 +150,8 @@ def same_symbols(ours: Any, theirs: Any) -> list[int] | None:
     ways = {(getattr(each, "units", None), getattr(each, "lowercase", None)) for each in (ours, theirs)}
     if len(ways) > 1 or ways.pop()[0] not in ("char", "word"):
         return None
-    spelled = [theirs.encode(ours.decode([symbol])).tolist() for symbol in range(OURS, ours.vocabulary)]
-    if any(len(each) != 1 or each[0] < OURS for each in spelled):
-        return None
-    return [*range(OURS), *(each[0] for each in spelled)]
+    found = correspondence(ours, theirs)
+    return None if any(symbol < OURS for symbol in found[OURS:]) else found
 
 
 def alone(memory: Memory) -> Memory:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.decoders.inner import inner_decoder
+from seqloom.decoders.inner import inner_decoder, one_step
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.layers.pointing import pointed
 from seqloom.types import Memory, Output, Padded, State
@@ -69,9 +69,7 @@ class Sentinel(Decoder):
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        rows = torch.ones(len(token), dtype=torch.long, device=token.device)
-        output = self(memory, Padded(token[:, None], rows), state)
-        return output.scores[:, 0], output.state
+        return one_step(self, token, state, memory)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
