@@ -35,9 +35,9 @@ def cast(array: Array, other: Array) -> Array:
 
 
 def as_numpy(array: Array) -> np.ndarray:
-    """An array in numpy, wherever it was; numpy knows no bfloat16."""
-    if isinstance(array, np.ndarray):
-        return array
+    """An array in numpy, wherever it was, or a list of numbers; numpy knows no bfloat16."""
+    if isinstance(array, (np.ndarray, list)):
+        return np.asarray(array)
     array = array.detach().cpu()
     return array.float().numpy() if str(array.dtype) == "torch.bfloat16" else array.numpy()
 

@@ -78,13 +78,13 @@ class Story(Codec):
 
     def decode(self, values: Any, source: Any = None) -> str:
         """The words up to the first EOS."""
-        symbols = array_of(values).reshape(-1).tolist()
+        symbols = as_numpy(values).reshape(-1).tolist()
         end = symbols.index(EOS) if EOS in symbols else len(symbols)
         return " ".join(self._spelled(symbol) for symbol in symbols[:end] if symbol == UNK or symbol >= len(SYMBOLS))
 
     def pieces(self, values: Any) -> list[str]:
         """What each sentence of a story shows as, or each word of a target."""
-        array = array_of(values)
+        array = as_numpy(values)
         if array.ndim > 1:
             return [self.decode(row) for row in array]
         return [SYMBOLS[each] if each < len(SYMBOLS) else self._spelled(each) for each in array.tolist()]
@@ -147,11 +147,6 @@ def sentences_of(value: Any) -> list[list[str]]:
     if not found:
         raise UnreadableError(f"the story {shown(value)} has no word; expected sentences, a question last")
     return found
-
-
-def array_of(values: Any) -> np.ndarray:
-    """Symbols as a list, or an array of any kind."""
-    return np.array(values) if isinstance(values, list) else as_numpy(values)
 
 
 def shown(value: Any) -> str:
