@@ -12,6 +12,7 @@ import wave
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -366,13 +367,13 @@ def made(
     Files are named after the generator, or as they are `called`.
     """
 
+    @cache  # several runs may ask for it
     def make(folder: Path) -> Data:
         from seqloom.generating import as_lines, generated
 
-        known = generated(name, train, 1, settings)
-        if unseen is None:
-            others = generated(name, test, 1, settings, skip=train)
-        else:
+        drawn = generated(name, train if unseen else train + test, 1, settings)
+        known, others = drawn[:train], drawn[train:]
+        if unseen:
             others = generated(name, test, 2, {**settings, **unseen})
         return Data(
             written(folder, f"{called or name}-train.tsv", as_lines(known)),
