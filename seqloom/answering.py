@@ -13,6 +13,7 @@ import numpy as np
 from seqloom import config
 from seqloom.data.batching import in_order
 from seqloom.data.copying import Copying
+from seqloom.data.places import Places
 from seqloom.data.symbols import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
 from seqloom.metrics.latency import latency
@@ -189,7 +190,7 @@ class Answering(ABC):
         """Complain of wishes for places that a source has not."""
         wishes = [*([] if begun is None else [begun]), *(self.task.encode(each) for each in required)]
         highest = max(int(wish.max()) for wish in wishes) - (self.task.target.vocabulary or 0)
-        shortest = min(len(own) for own, *_ in encoded)
+        shortest = min((len(own) for own, *_ in encoded), default=highest + 1)
         if highest >= shortest:
             raise SeqloomError(
                 f"prefix, required: place {highest} is beyond a source of {shortest}; ask for places that each has"
@@ -202,7 +203,10 @@ class Answering(ABC):
 
     def read(self, source: Any) -> list[np.ndarray]:
         """The source as each codec reads it."""
-        return [self.encoded(codec, source, "source") for codec in self.sources]
+        found = [self.encoded(codec, source, "source") for codec in self.sources]
+        if isinstance(self.task.target, Places):
+            self.task.target.check(source, found[0])
+        return found
 
     @staticmethod
     def encoded(codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class SeqloomError(Exception):
@@ -10,6 +11,12 @@ class SeqloomError(Exception):
 
 class UnreadableError(SeqloomError):
     """A value that its codec cannot read: in a file of examples, a bad line."""
+
+
+def shown(value: Any) -> str:
+    """A value, or its beginning, on one line, as a complaint quotes it."""
+    text = " ".join(repr(value[:120] if isinstance(value, str) else value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

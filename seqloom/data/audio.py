@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.data.augment import SpecAugment
-from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.files import replace_file, saving, to_json
 from seqloom.plain_contracts import Codec, Feed
 
@@ -311,8 +311,3 @@ def library(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise SeqloomError('sound needs the extra "audio": pip install "seqloom[audio]"') from None
-
-
-def shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.arrays import as_numpy
-from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.files import replace_file, saving, to_json
 from seqloom.plain_contracts import Codec
 
@@ -96,12 +96,12 @@ def _array(value: Any) -> np.ndarray:
     """Any form of a value as float32 (T, F)."""
     array = _from_text(value) if isinstance(value, str) else _from_python(value)
     if not array.size:
-        raise UnreadableError(f"the numbers {_shown(value)} are empty; expected at least one vector")
+        raise UnreadableError(f"the numbers {shown(value)} are empty; expected at least one vector")
     with np.errstate(over="ignore"):
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
         place = int(np.argmin(np.isfinite(array).all(1))) + 1
-        raise UnreadableError(f"the numbers {_shown(value)} are not finite at vector {place}; expected finite float32")
+        raise UnreadableError(f"the numbers {shown(value)} are not finite at vector {place}; expected finite float32")
     return array
 
 
@@ -116,14 +116,14 @@ def _from_text(text: str) -> np.ndarray:
     for place, vector in enumerate(vectors, start=1):
         if vector.count(",") + 1 != width:
             found = f"has {_components(vector.count(',') + 1)}, expected {width} like the first"
-            raise UnreadableError(f"the numbers {_shown(text)}: vector {place} {found}")
+            raise UnreadableError(f"the numbers {shown(text)}: vector {place} {found}")
     components = ",".join(vectors).split(",") if vectors else []
     try:
         return np.array(components, dtype=np.float64).reshape(-1, width)
     except ValueError:
         wrong = next(component for component in components if not _is_number(component))
         expected = 'expected numbers, such as "0.31,1 0.44,0"'
-        raise UnreadableError(f"the numbers {_shown(text)}: {wrong[:40]!r} is none; {expected}") from None
+        raise UnreadableError(f"the numbers {shown(text)}: {wrong[:40]!r} is none; {expected}") from None
 
 
 def _from_python(value: Any) -> np.ndarray:
@@ -132,11 +132,11 @@ def _from_python(value: Any) -> np.ndarray:
     try:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:  # lists of different lengths
-        raise UnreadableError(f"the numbers {_shown(value)} are ragged; {expected}") from None
+        raise UnreadableError(f"the numbers {shown(value)} are ragged; {expected}") from None
     if array.dtype.kind not in "iuf" and array.size:
-        raise UnreadableError(f"the numbers {_shown(value)} hold {array.dtype} values; {expected}")
+        raise UnreadableError(f"the numbers {shown(value)} hold {array.dtype} values; {expected}")
     if array.ndim > 2:
-        raise UnreadableError(f"the numbers {_shown(value)} have {array.ndim} axes; {expected}")
+        raise UnreadableError(f"the numbers {shown(value)} have {array.ndim} axes; {expected}")
     return array if array.ndim == 2 else array.reshape(-1, 1)
 
 
@@ -149,14 +149,9 @@ def _is_number(text: str) -> bool:
 
 
 def _misfit(value: Any, width: int, features: int | None) -> SeqloomError:
-    have = f"the numbers {_shown(value)} have vectors of {_components(width)}"
+    have = f"the numbers {shown(value)} have vectors of {_components(width)}"
     return SeqloomError(f"{have}; expected {features}, like the data they are learned from")
 
 
 def _components(count: int) -> str:
     return f"{count} component{'s' * (count != 1)}"
-
-
-def _shown(value: Any) -> str:
-    text = " ".join(repr(value[:120] if isinstance(value, str) else value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

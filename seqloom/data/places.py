@@ -6,7 +6,7 @@ every vocabulary begins with, so that there are as many as the source has elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.data.symbols import EOS, SYMBOLS
-from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.plain_contracts import Codec
 
 FIRST = len(SYMBOLS)  # the symbol of place 0
@@ -26,6 +26,7 @@ class Places(Codec):
     vocabulary = FIRST
     chooses = "places"
     source: Codec | None = None  # of the elements that are chosen from, where it is known
+    rule, least = "a choice", 1  # what outputs are called, and elements that a source must have
 
     def fit(self, values: Iterable[Any]) -> Self:
         return self
@@ -33,13 +34,21 @@ class Places(Codec):
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
         places = self.normal(value)
         if source is not None and self.source is not None:
-            count = len(self.source.read(source))
+            count = self.check(source, self.source.read(source))
             if places and max(places) >= count:
                 elements = f"{count} element{'s' * (count != 1)}"
                 raise SeqloomError(
                     f"place {max(places)} is beyond a source of {elements}; expected 0 to {count - 1}, counted from 0"
                 )
         return np.array(places, dtype=np.int64) + FIRST  # (T,)
+
+    def check(self, source: Any, elements: Sequence[Any]) -> int:
+        """How many elements a source has, if there are enough."""
+        if len(elements) < self.least:
+            raise SeqloomError(
+                f"{self.rule} needs {self.least} elements or more, and the source {shown(source)} has {len(elements)}"
+            )
+        return len(elements)
 
     def decode(self, values: Any, source: Any = None) -> list[int]:
         """The places up to the first EOS; other symbols that are none are left out."""
@@ -59,10 +68,8 @@ class Places(Codec):
                 return places
         except (TypeError, ValueError, OverflowError):
             pass
-        shown = repr(value)
         raise UnreadableError(
-            f"the places {shown if len(shown) <= 60 else shown[:57] + '...'} are none; "
-            'expected whole numbers from 0 on, such as "0 3 2 0"'
+            f'the places {shown(value)} are none; expected whole numbers from 0 on, such as "0 3 2 0"'
         )
 
     def line(self, value: Any) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.data.symbols import EOS, PAD, SYMBOLS, UNK
-from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.files import replace_file, saving, to_json
 from seqloom.plain_contracts import Codec
 
@@ -147,8 +147,3 @@ def sentences_of(value: Any) -> list[list[str]]:
     if not found:
         raise UnreadableError(f"the story {shown(value)} has no word; expected sentences, a question last")
     return found
-
-
-def shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

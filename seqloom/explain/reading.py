@@ -95,7 +95,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, *
     width = settings.pop("beam_size", predictor.recipe["search"].get("beam_size", 5))
     search = predictor.search(**{"type": "beam", **settings, "beam_size": max(width, n_best), "n_best": n_best})
     assert isinstance(search, BeamSearch)
-    tokens = None if task.source is None else task.source.read(source)
+    tokens = None if task.source is None else predictor.read(source)[0]
     padded = None if tokens is None else Padded.stack([tokens]).to(predictor.device)
     memory = model.encode(padded, 1, attention=True)
     constraints = [*predictor.constraints((), ()), *task.constraints(padded)]

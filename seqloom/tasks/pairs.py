@@ -62,6 +62,8 @@ class Pairs(Task):
             if source is None or joint:
                 raise ValueError('target.type = "places" chooses from a source of another kind: set source, not joint')
             target.source = source
+            if rule := RULES.get(valid):
+                target.rule, target.least = rule.rule, rule.least
         elif valid:
             raise ValueError(f'valid = "{valid}" is said of places of a source: set target.type = "places"')
         if copy:

@@ -77,7 +77,7 @@ def test_pictures_for_studies(command: Command, run: str) -> None:
     [
         ((SOURCE, "--truth", "0 9 1"), "place 9 is beyond a source of 4 elements"),
         ((SOURCE, "--truth", "zero"), "whole numbers from 0 on"),
-        (("0.1,0.1 0.2,0.3",), "a ring needs 3 elements or more, and a source has 2"),
+        (("0.1,0.1 0.2,0.3",), "a ring needs 3 elements or more, and the source '0.1,0.1 0.2,0.3' has 2"),
         (("0.1 0.2 0.3",), "vectors of 1 component; expected 2"),
     ],
 )
@@ -94,6 +94,13 @@ def test_wishes_for_places_that_are_not_there_are_one_line_or_need_nothing(comma
     )
     assert "1" not in fine(command("predict", run, "--ban", "1", stdin=given)).out.split()
     assert "no texts" in command("predict", run, "--rescore", run, stdin=given).complaint
+
+
+def test_a_line_that_the_rule_cannot_take_is_told_before_training(command: Command) -> None:
+    data = tsv("hulls.tsv", [*PAIRS, ("0.1,0.1 0.2,0.3", "0 1 0")])
+    complaint = command("train", "hull", "--data", data, "--out", "run", *SMALL).complaint
+    assert "line 61: a ring needs 3 elements or more" in complaint
+    assert not Path("run").exists()
 
 
 def test_truth_is_for_points_alone(tmp_path: Path) -> None:
