@@ -253,12 +253,15 @@ def score(
     data: Data = None,
     geometric: Geometric = False,
     device: Device = "auto",
+    threads: Threads = 0,
     skip_bad: SkipBad = False,
     trust: Trust = False,
 ) -> None:
     """The log-probability of each pair, one a line."""
     from seqloom.predict import Predictor
+    from seqloom.threads import choose_threads
 
+    choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     for value in model.score(read_examples(model, data, skip_bad)):
         print(f"{value:.6f}")
@@ -283,11 +286,14 @@ def generate(
     seed: Annotated[int | None, typer.Option(help="For the same texts again.")] = None,
     geometric: Geometric = False,
     device: Device = "auto",
+    threads: Threads = 0,
     trust: Trust = False,
 ) -> None:
     """Texts from a language model."""
     from seqloom.predict import Predictor
+    from seqloom.threads import choose_threads
 
+    choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "argmax_every": argmax_every}
     options |= {"maximum_length": maximum_length, "seed": seed}
@@ -307,6 +313,7 @@ def explain(
     n_best: NBest = None,
     beam_size: BeamSize = None,
     device: Device = "auto",
+    threads: Threads = 0,
     trust: Trust = False,
 ) -> None:
     """Show why a run answers as it does: here in plain text, and on a page with --out."""
@@ -314,9 +321,11 @@ def explain(
     from seqloom.explain.terminal import render
     from seqloom.files import replace_file
     from seqloom.predict import Predictor
+    from seqloom.threads import choose_threads
 
     if out is not None:
         check_file(out, "page.html")
+    choose_threads(threads)
     model = Predictor.load(run, device, trust)
     known: dict[str, Any] = {} if truth is None else {"truth": truth}
     found = model.explain(text, n_best=n_best or 5, **known, **search_settings(None, beam_size))

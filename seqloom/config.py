@@ -382,7 +382,7 @@ def rehearse(recipe: Recipe, trust: bool = False) -> None:
     with torch.device("meta"):
         model = build_model(recipe, source, stand_ins[made_of(task.target)], trust)
         build_objective(recipe, task, model.decoder, trust, stand_ins[made_of(task.target)])
-    refuse_choices(recipe, task, model.decoder)
+    refuse_choices(recipe, task, model)
     refuse_strangers(recipe, model.decoder, trust)
     refuse_windows(task, model.decoder, recipe["train"]["tokens"])
 
@@ -405,8 +405,9 @@ def refuse_strangers(recipe: Recipe, decoder: Any, trust: bool = False) -> None:
 CHOOSES = {"places": 'task.target.type = "places"', "copies": "task.copy = true", "": "a target of its own symbols"}
 
 
-def refuse_choices(recipe: Recipe, task: Task, decoder: Any) -> None:
-    """What is chosen from a source needs a decoder that does, and the other way round."""
+def refuse_choices(recipe: Recipe, task: Task, model: Model) -> None:
+    """What is chosen from a source needs a decoder that does, and the other way round; both a state for each symbol."""
+    decoder: Any = model.decoder
     if decoder.chooses != task.target.chooses:
         able = " or ".join(
             show(name)
@@ -417,6 +418,12 @@ def refuse_choices(recipe: Recipe, task: Task, decoder: Any) -> None:
         name = recipe["decoder"]["type"]
         hint = f"; with {found} set decoder.type = {able}" if task.target.chooses else ""
         raise SeqloomError(f"decoder.type = {show(name)}: needs {wanted}{hint}")
+    if decoder.reads_source and model.encoder is not None and model.encoder.stride != 1:
+        name = recipe["encoder"]["type"]
+        raise SeqloomError(
+            f"encoder.type = {show(name)}: makes a state of {model.encoder.stride} symbols; "
+            'what is chosen from a source needs a state for each, such as "recurrent" has'
+        )
 
 
 def refuse_tables(recipe: Recipe, task: Task, trust: bool = False) -> None:

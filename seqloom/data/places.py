@@ -6,7 +6,7 @@ every vocabulary begins with, so that there are as many as the source has elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,7 +42,7 @@ class Places(Codec):
                 )
         return np.array(places, dtype=np.int64) + FIRST  # (T,)
 
-    def check(self, source: Any, elements: Sequence[Any]) -> int:
+    def check(self, source: Any, elements: np.ndarray) -> int:
         """How many elements a source has, if there are enough."""
         if len(elements) < self.least:
             raise SeqloomError(

@@ -108,6 +108,10 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
         ),
         (recipe(decoder={"type": "copy", "decoder": {"type": "transducer"}}), "decoder"),
         (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write symbol by symbol"),
+        (
+            recipe(encoder={"type": "pyramidal", "embedding_size": 8, "size": 8, "layers": 2}),
+            'encoder.type = "pyramidal": makes a state of 2 symbols',
+        ),
     ],
 )
 def test_a_mistake_is_one_line(command: Command, table: dict[str, Any], message: str) -> None:
