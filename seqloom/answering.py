@@ -201,6 +201,11 @@ class Answering(ABC):
         reads = [codec for codec in self.sources if codec.vocabulary and codec.chooses != "copies"]
         return any(UNK in codec.encode(source).tolist() for codec in reads)
 
+    def lacks(self, example: Example) -> bool:
+        """Whether a target has symbols that could not even be copied."""
+        target = self.task.target
+        return target.vocabulary is not None and UNK in target.encode(example.target, example.source).tolist()
+
     def read(self, source: Any) -> list[np.ndarray]:
         """The source as each codec reads it."""
         found = [self.encoded(codec, source, "source") for codec in self.sources]

@@ -218,6 +218,7 @@ def evaluate(
     )
     wishes = {"wait": wait, "replace_unknown": replace_unknown, **helping, **search_settings(settings, beam_size)}
     measured = model.evaluate(examples, **wishes)
+    note_unknown(model, examples, model.task.source is None)
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
 
 
@@ -263,8 +264,10 @@ def score(
 
     choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
-    for value in model.score(read_examples(model, data, skip_bad)):
+    examples = read_examples(model, data, skip_bad)
+    for value in model.score(examples):
         print(f"{value:.6f}")
+    note_unknown(model, examples, True)
 
 
 @app.command()
@@ -554,6 +557,16 @@ def read_examples(model: Any, data: list[Path] | None, skip_bad: bool) -> list[A
     if tally.skipped:
         note(tally.sentence("bad"))
     return found
+
+
+def note_unknown(model: Any, examples: list[Any], scored: bool) -> None:
+    """Say what the model has never seen in sources, and what counted as one symbol in targets that were scored."""
+    if model.task.source is not None and (number := sum(model.has_unknown(each.source) for each in examples)):
+        note(f"{number:,} of {len(examples):,} sources have symbols that this model has never seen.")
+    if scored and (number := sum(map(model.lacks, examples))):
+        note(
+            f"{number:,} of {len(examples):,} targets have symbols that this model lacks: all count as the unknown one."
+        )
 
 
 def main() -> None:

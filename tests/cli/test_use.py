@@ -232,6 +232,22 @@ class TestPredicting:
     def test_nothing_in_is_nothing_out(self, command: Command, translator: Path) -> None:
         assert fine(command("predict", translator, stdin="")).out == ""
 
+    def test_what_the_model_has_never_seen_is_said(
+        self, command: Command, translator: Path, language_model: Path
+    ) -> None:
+        data = tsv("strange.tsv", [("12", "21"), ("1x", "x1"), ("34", "4y")])
+        measured = fine(command("evaluate", translator, "--data", data)).err
+        assert measured == "1 of 3 sources have symbols that this model has never seen.\n"
+        assert (
+            "2 of 3 targets have symbols that this model lacks"
+            in fine(command("score", translator, "--data", data)).err
+        )
+        lines = written("strange.txt", "12\nx1\n")
+        for verb in ("evaluate", "score"):
+            said = fine(command(verb, language_model, "--data", lines)).err
+            assert said == "1 of 2 targets have symbols that this model lacks: all count as the unknown one.\n"
+        assert not fine(command("evaluate", translator, "--data", tsv())).err
+
     def test_json_has_scores_tokens_and_attention(self, command: Command, translator: Path) -> None:
         options = ["--n-best", 3, "--attention"]
         first, empty = map(json.loads, fine(command("predict", translator, *options, stdin="123\n\n")).out.splitlines())
