@@ -40,20 +40,23 @@ class Ensemble(Decoder):
             raise SeqloomError(f"members of an ensemble begin and end alike, not with {sorted(ends, key=str)}")
         if any(member.silent for member in members):  # one member would read on while another waits
             raise SeqloomError("decoders with silent symbols keep their own time: they make no ensemble")
-        if any(member.reads_source for member in members):
-            raise SeqloomError("decoders that choose from their source make no ensemble yet: use one run")
+        if len({(member.chooses, member.unknown) for member in members}) > 1:
+            raise SeqloomError(
+                "members of an ensemble choose from their source alike, and know the same of its symbols"
+            )
         ((self.bos, self.eos),) = ends
-        self.average = average
+        self.average, self.unknown = average, members[0].unknown
+        self.chooses, self.reads_source = members[0].chooses, members[0].reads_source  # type: ignore[misc]
         self.length_ratio = max(member.length_ratio for member in members)
         self.length_offset = max(member.length_offset for member in members)
         self.members = cast(Sequence[Decoder], nn.ModuleList(members))
 
     def prepare(self, memory: Memory) -> Memory:
         """Each part by its own member; a memory without parts is one that all members read."""
-        parts = {
-            str(number): member.prepare(memory.parts.get(str(number), memory))
-            for number, member in enumerate(self.members)
-        }
+        given = {"source": memory.parts["source"]} if self.reads_source else {}
+        own = [memory.parts.get(str(number), memory) for number, _ in enumerate(self.members)]
+        read = [replace(part, parts={**part.parts, **given}) for part in own]
+        parts = {str(number): member.prepare(part) for number, (member, part) in enumerate(zip(self.members, read))}
         return replace(memory, parts=parts)
 
     def start(self, memory: Memory) -> State:

@@ -88,6 +88,8 @@ class Predictor(Answering):
             refuse_strangers(first, other)
         codecs = [each.task.source for each in members if each.task.source is not None]
         alike = len({codec_key(codec) for codec in codecs}) < 2
+        if first.task.target.chooses and not alike:
+            raise SeqloomError("members that choose from a source read it alike: train all with the same task.source")
         task = first.task
         if isinstance(task, Text):  # read on as every member can
             running = [each.task for each in members if isinstance(each.task, Text)]

@@ -120,6 +120,21 @@ def test_a_mistake_is_one_line(command: Command, table: dict[str, Any], message:
     assert complaint.code == 2
 
 
+def test_runs_copy_together(command: Command) -> None:
+    both = [trained(command, recipe(seed=seed), f"out{seed}") for seed in (1, 2)]
+    asked = "see Zork now\nsee Quux\n"
+    assert "Zork" in fine(command("predict", *both, stdin=asked)).out
+    one, mean = (fine(command("predict", *runs, "--json", "--attention", stdin=asked)).out for runs in (both[:1], both))
+    assert one != mean
+    assert (
+        fine(command("predict", both[0], both[0], stdin=asked)).out
+        == fine(command("predict", both[0], stdin=asked)).out
+    )
+    other = recipe(task=recipe()["task"] | {"source": {**WORDS, "size": WORDS["size"] - 1}})
+    complaint = command("predict", both[0], trained(command, other, "other"), stdin=asked).complaint
+    assert "read it alike" in complaint
+
+
 def test_what_cannot_be_replaced_is_said(command: Command, translator: Path) -> None:
     run = trained(command, plain(decoder=RECURRENT))
     assert "does not attend its source" in command("predict", run, "--replace-unknown", stdin="see\n").complaint

@@ -96,6 +96,17 @@ def test_wishes_for_places_that_are_not_there_are_one_line_or_need_nothing(comma
     assert "no texts" in command("predict", run, "--rescore", run, stdin=given).complaint
 
 
+def test_runs_point_together(command: Command, run: str) -> None:
+    fine(command("train", "hull", "--data", "hulls.tsv", "--out", "other", *SMALL, *sets("seed=2")))
+    answers = [
+        fine(command("predict", *runs, stdin=SOURCE.encode())).out for runs in ([run], [run, run], [run, "other"])
+    ]
+    assert answers[0] == answers[1]
+    places = answers[2].split()
+    assert places[0] == places[-1]
+    assert json.loads(fine(command("evaluate", run, "other", "--data", "hulls.tsv")).out)["invalid"] == 0
+
+
 def test_a_line_that_the_rule_cannot_take_is_told_before_training(command: Command) -> None:
     data = tsv("hulls.tsv", [*PAIRS, ("0.1,0.1 0.2,0.3", "0 1 0")])
     complaint = command("train", "hull", "--data", data, "--out", "run", *SMALL).complaint

@@ -12,6 +12,8 @@ import seqloom
 from seqloom.attention.additive import Additive
 from seqloom.attention.dot import Dot
 from seqloom.cells.gru import GRU
+from seqloom.decoders.copy import Copy
+from seqloom.decoders.pointer import Pointer
 from seqloom.decoders.recurrent import Recurrent
 from seqloom.decoders.transformer import Transformer
 from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
@@ -24,7 +26,7 @@ from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
 from seqloom.tasks.text import Text as RunningText
 from seqloom.types import Batch, Padded, select
-from tests.building import build, source, tensors
+from tests.building import SMALL, build, source, tensors
 from tests.cli import conftest
 from tests.cli.conftest import LANGUAGE_MODEL, TEXT, TRANSLATOR, pairs, trained
 
@@ -194,6 +196,33 @@ def test_members_may_share_one_memory_without_parts():
     close(shared(batch).scores, apart(batch).scores)
 
 
+@AVERAGES
+@pytest.mark.parametrize("kind", [Copy, Pointer])
+@torch.no_grad()
+def test_members_that_choose_from_their_source_do_it_together(kind, average):
+    made = [Model(build(RecurrentEncoder), build(kind)) for _ in range(2)]
+    for seed, each in enumerate(made):
+        torch.manual_seed(seed)
+        for parameter in each.parameters():
+            torch.nn.init.uniform_(parameter, -1, 1)
+    first = SMALL["vocabulary"]
+    unknown = first if kind is Copy else 4  # copies are words that only the source knows
+    given = Padded(
+        torch.tensor([[4, unknown, 5, 6, 4], [6, 7, 0, 0, 0], [unknown, 4, 8, 0, 0]]), torch.tensor([5, 2, 3])
+    )
+    tokens = torch.tensor(
+        [[SMALL["bos"], first + 1, first], [SMALL["bos"], first, first + 1], [SMALL["bos"], first, 4]]
+    )
+    together = ensemble_of(made, average)
+    memory = together.encode(given)
+    scores, _ = stepped(together.decoder, memory, tokens)
+    close(together.decoder(memory, Padded(tokens, torch.full((3,), tokens.shape[1]))).scores, scores)
+    alone = torch.stack([stepped(each.decoder, each.encode(given), tokens)[0].softmax(-1) for each in made])
+    mean = alone.mean(0) if average == "arithmetic" else alone.prod(0).sqrt() / alone.prod(0).sqrt().sum(-1, True)
+    close(scores.exp(), mean)
+    assert scores.shape[-1] == first + 5
+
+
 # -- search
 
 
@@ -355,6 +384,7 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
         (lambda: ensemble_of([ordinary, other_end]), "begin and end alike"),
         (lambda: ensemble_of([ordinary, waiting]), "silent"),
         (lambda: ensemble_of([ordinary, head]), "head"),
+        (lambda: ensemble_of([ordinary, Model(ordinary.encoder, build(Copy, bos=BOS, eos=EOS))]), "alike"),
         (lambda: ensemble_of([ordinary, more_symbols])(Batch(source(), inputs, inputs)).scores, "4 and 5 symbols"),
     ):
         with pytest.raises(SeqloomError) as caught:
