@@ -22,6 +22,11 @@ from seqloom.errors import SeqloomError
 from seqloom.files import replace_file
 from seqloom.reproducing.study import Data
 
+# What data is called, where several studies have it
+G2P = "CMUdict letters to phonemes; WER is 100 - exact, any listed pronunciation counts"
+MULTI30K = "Multi30k English to German, test 2016"
+SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose the checkpoint"
+
 
 def shared(*names: str) -> Path:
     """A file under $SEQLOOM_DATA."""

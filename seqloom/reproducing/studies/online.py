@@ -5,6 +5,8 @@ from __future__ import annotations
 from seqloom.reproducing.measures import beam_and_greedy, by_wait, delayed, hard_and_expected, noisy_channel
 from seqloom.reproducing.pictures import trade_off
 from seqloom.reproducing.sources import (
+    G2P,
+    MULTI30K,
     cmudict,
     made,
     multi30k,
@@ -14,7 +16,6 @@ from seqloom.reproducing.sources import (
     targets,
     tenth_of_cmudict,
 )
-from seqloom.reproducing.studies.pairs import G2P, MULTI30K
 from seqloom.reproducing.study import Gate, Measures, Study, Variant, ahead, at_least, at_most
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seqloom.reproducing.measures import by_length, by_search
-from seqloom.reproducing.sources import cmudict, dates, multi30k, scan
+from seqloom.reproducing.sources import G2P, MULTI30K, cmudict, dates, multi30k, scan
 from seqloom.reproducing.study import Gate, Study, Variant, ahead, at_least, at_most
 
 
@@ -11,10 +11,6 @@ def shorter(first: str, second: str) -> Gate:
     """Outputs of one search are not longer than those of another."""
     text = f"length, {first} to {second}"
     return Gate(text, lambda m: m[""][f"{first}_length"] - m[""][f"{second}_length"], "<=", 0.0)
-
-
-G2P = "CMUdict letters to phonemes; WER is 100 - exact, any listed pronunciation counts"
-MULTI30K = "Multi30k English to German, test 2016"
 
 
 STUDIES: dict[str, Study] = {

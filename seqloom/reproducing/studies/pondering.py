@@ -6,8 +6,7 @@ from itertools import pairwise
 
 from seqloom.reproducing.measures import by_difficulty, nats_and_steps, steps_over_text
 from seqloom.reproducing.pictures import difficulties, thoughts
-from seqloom.reproducing.sources import made, tiny_shakespeare
-from seqloom.reproducing.studies.texts import SHAKESPEARE
+from seqloom.reproducing.sources import SHAKESPEARE, made, tiny_shakespeare
 from seqloom.reproducing.study import Gate, Measured, Study, Variant, at_least, at_most
 
 THINKING, ONE_STEP = "ponder 0.0001", "one step"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from seqloom.reproducing.measures import valid_and_test
-from seqloom.reproducing.sources import penn_treebank, tiny_shakespeare
+from seqloom.reproducing.sources import SHAKESPEARE, penn_treebank, tiny_shakespeare
 from seqloom.reproducing.study import Study, at_most
-
-SHAKESPEARE = "Tiny Shakespeare by characters, the last tenth, which also chose the checkpoint"
-
 
 STUDIES: dict[str, Study] = {
     "shakespeare-lstm": Study(
