@@ -20,8 +20,8 @@ def thought_longer(measured: Measured) -> float:
 
 STUDIES: dict[str, Study] = {
     "parity": Study(
-        "Is the number of ones in a vector of 16 odd? A GRU that decides how often it steps, and one that steps once. By "
-        "how many components are not 0",
+        "Is the number of ones in a vector of 16 odd? A GRU that decides how often it steps, and one that steps once. "
+        "By how many components are not 0",
         "parity",
         made("parity", 200_000, 4_000, unseen={"easy": False}, easy=True),
         (
