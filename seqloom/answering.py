@@ -14,7 +14,7 @@ from seqloom import config
 from seqloom.data.batching import in_order
 from seqloom.data.copying import Copying
 from seqloom.data.places import Places
-from seqloom.data.symbols import BOS, EOS, PAD, UNK
+from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
 from seqloom.errors import SeqloomError
 from seqloom.metrics.latency import latency
 from seqloom.plain_contracts import Codec, Constraint, Search, Task
@@ -210,7 +210,7 @@ class Answering(ABC):
         """The source as each codec reads it."""
         found = [self.encoded(codec, source, "source") for codec in self.sources]
         if isinstance(self.task.target, Places):
-            self.task.target.check(source, found[0])
+            self.task.target.check([], source, len(found[0]))
         return found
 
     @staticmethod
@@ -250,15 +250,17 @@ class Answering(ABC):
         options: dict[str, Any] = {"running": task.running, "max_characters": self.recipe["data"]["max_characters"]}
         options["located"] = task.source is not None and task.source.names_files
         rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
-        return (each for each, *_ in accepted(rows, task.source, task.target, title, skip_bad, tally, set()))
+        found = accepted(rows, task.source, task.target, title, skip_bad, tally, set(), task.check)
+        return (each for each, *_ in found)
 
     def gathered(self, examples: Iterable[Any] | str | Path) -> list[Example]:
         """Examples of a file, or given as they are or as pairs."""
         if isinstance(examples, (str, Path)):
             examples = self.examples([str(examples)])
-        found = [
-            each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
-        ]
+        found: list[Example] = []
+        for each in examples:
+            found.append(each if isinstance(each, Example) else as_example(each, self.task.source is not None))
+            self.task.check(found[-1])
         if not found:
             raise SeqloomError("nothing to evaluate: the data is empty")
         return found
@@ -327,6 +329,15 @@ def of_sources(answers: Sequence[Sequence[Prediction]], channel: Any, sources: S
     return [
         [next(said) if len(channel.task.source.encode(one.text)) else UNEXPLAINED for one in found] for found in answers
     ]
+
+
+def ranked(log_probs: np.ndarray, n_best: int) -> list[tuple[float, np.ndarray]]:
+    """The likeliest answers, which symbols that are ours, not the text's, never are; none where all are alike.  (V,)"""
+    words = log_probs[len(SYMBOLS) :]
+    if len(words) > 1 and words.max() == words.min():  # a reader found no word that it could say
+        return [(float(words[0]), np.empty(0, dtype=np.int64))]
+    best = np.argsort(-words, kind="stable")[: min(n_best, np.count_nonzero(np.exp(words)))]
+    return [(float(words[each]), np.array([each + len(SYMBOLS)])) for each in best]
 
 
 def as_example(pair: Any, has_source: bool) -> Example:

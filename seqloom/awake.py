@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError
 
 # The options of `seqloom predict` that this knows: their argument, and how a value is read; a list may come again.
 OPTIONS: dict[str, tuple[str, type]] = {
@@ -89,10 +89,14 @@ def predict_lines(
         options["n_best"] = n_best
     options |= {"prefix": prefix, "banned": ban or (), "required": require or ()}
     as_json = as_json or attention or options.get("n_best", 1) > 1
-    asked_in_all = unknown = 0
+    asked_in_all = unknown = lines = 0
     for sources in chunks(sys.stdin.buffer):
         asked = [source for source in sources if source.strip()]
-        answers = iter(model.candidates(asked, details=as_json, **options))
+        try:
+            answers = iter(model.candidates(asked, details=as_json, **options))
+        except UnreadableError:
+            name_line(model, sources, lines)
+            raise
         asked_in_all += len(asked)
         unknown += sum(map(model.has_unknown, asked))
         for source in sources:
@@ -103,9 +107,20 @@ def predict_lines(
                 print(json.dumps({"source": source, "outputs": [vars(one) for one in found]}, ensure_ascii=False))
             else:
                 print(model.task.target.line(found[0].text) if found else "")
+        lines += len(sources)
         sys.stdout.flush()
     if unknown:
         note(f"{unknown:,} of {asked_in_all:,} lines have symbols that this model has never seen.")
+
+
+def name_line(model: Any, sources: list[str], before: int) -> None:
+    """Complain of the first source that cannot be read, with its line."""
+    for line, source in enumerate(sources, start=before + 1):
+        try:
+            if source.strip():
+                model.read(source)
+        except UnreadableError as bad:
+            raise SeqloomError(f"standard input, line {line}: {bad}") from None
 
 
 def search_settings(assignments: list[str] | None, beam_size: int | None = None) -> dict[str, Any]:

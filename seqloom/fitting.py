@@ -206,6 +206,7 @@ def prepare(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -> dat
             max_characters=full["data"]["max_characters"],
             fit=fit,
             running=task.running,
+            check=task.check,
         )
 
 

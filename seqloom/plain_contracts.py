@@ -16,7 +16,7 @@ import numpy as np
 
 from seqloom.arrays import Array, cast, namespace
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Hypothesis, Memory, Output, Padded, State, hold, select
+from seqloom.types import Batch, Example, Hypothesis, Memory, Output, Padded, State, hold, select
 
 
 class Stepper(ABC):
@@ -177,6 +177,10 @@ class Codec(ABC):
         """What a value is told from others by. What could never be encoded, whatever is learned, is unreadable."""
         return value
 
+    def elements(self, value: Any) -> int | None:
+        """How many positions a value has, where that is known before anything is learned."""
+        return None
+
     def feed(self) -> Feed:
         """A value that comes piece by piece."""
         raise SeqloomError(f"{type(self).__name__.lower()} cannot be streamed: give whole sources to `predict`")
@@ -239,6 +243,9 @@ class Task(ABC):
     def constraints(self, source: Padded | None) -> list[Constraint]:
         """What outputs for these sources obey, beside what a user asks for."""
         return []
+
+    def check(self, example: Example) -> None:  # noqa: B027  # most have nothing to say
+        """Refuse, as unreadable, an example whose sides are fine but could not be learned or measured together."""
 
     def encode(self, value: Any) -> np.ndarray:
         """A target, or the beginning of one, as symbols."""

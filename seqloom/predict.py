@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqloom import config
-from seqloom.answering import LM_WEIGHT, Answering, Prediction, as_example
+from seqloom.answering import LM_WEIGHT, Answering, Prediction, as_example, ranked
 from seqloom.channel import NoisyChannel
 from seqloom.checkpoint import Run, load_weights
 from seqloom.contracts import Codec, Constraint, Decoder, Head, Search, Task
@@ -27,7 +27,7 @@ from seqloom.streaming import Stream
 from seqloom.tasks.text import Text
 from seqloom.train.device import choose_device
 from seqloom.train.standing import Summary
-from seqloom.types import Example, Hypothesis, Memory, Padded
+from seqloom.types import Example, Hypothesis, Memory, Output, Padded
 from seqloom.weights import unwritten, weights_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ class Predictor(Answering):
         if isinstance(self.model.decoder, Head) and not isinstance(sources, str):
             for name in ("details", "search"):  # there are none to leave out, and a validation brings its own search
                 wishes.pop(name, None)
-            return self.answers(self.model.decoder, sources, [name for name, wish in wishes.items() if wish])
+            n_best = wishes.pop("n_best", 1)
+            return self.answers(self.model.decoder, sources, n_best, [name for name, wish in wishes.items() if wish])
         return super().candidates(sources, **wishes)
 
     @torch.inference_mode()
@@ -216,19 +217,38 @@ class Predictor(Answering):
         ]
 
     @torch.inference_mode()
-    def answers(self, head: Head, sources: Sequence[Any], wishes: Sequence[str]) -> list[list[Prediction]]:
-        """The one output of each source, where there is nothing to search."""
-        if wishes:
+    def answers(self, head: Head, sources: Sequence[Any], n_best: int, wishes: Sequence[str]) -> list[list[Prediction]]:
+        """What is said of each source, where there is nothing to search: the likeliest symbols, or vectors."""
+        symbols = self.task.target.vocabulary is not None
+        if wishes or (n_best > 1 and not symbols):
+            wishes = wishes or ["n_best"]
             raise SeqloomError(f"this run says its output at once, without a search: leave out {', '.join(wishes)}")
         encoded = [self.read(source) for source in sources]
         answers: list[list[Prediction]] = [[] for _ in sources]
         for rows in self.batches([max(each, key=len) for each in encoded], 1):
-            said = head.answer(self.model.encode(self.padded([encoded[row] for row in rows])))
-            for row, values, length in zip(rows, said.values.cpu(), said.lengths.tolist()):
-                output = values[:length]
-                pieces = self.pieces(self.task.target, output)
-                answers[row] = [Prediction(self.task.decode(output, sources[row]), 0.0, pieces, [])]
+            memory = self.model.encode(self.padded([encoded[row] for row in rows]))
+            if symbols:
+                found = [ranked(scores, n_best) for scores in self.said(head, memory).cpu().numpy()]
+            else:
+                said = head.answer(memory)
+                found = [[(0.0, value[:length])] for value, length in zip(said.values.cpu(), said.lengths.tolist())]
+            for row, outputs in zip(rows, found):
+                answers[row] = [
+                    Prediction(
+                        self.task.decode(output, sources[row]),
+                        score,
+                        self.pieces(self.task.target, output),
+                        [score] if symbols else [],
+                    )
+                    for score, output in outputs
+                ]
         return answers
+
+    def said(self, head: Head, memory: Memory) -> Tensor:
+        """How likely each symbol is as an answer: log-probabilities.  (B, V)"""
+        ones = memory.lengths.new_ones(memory.rows)
+        output: Output = head(memory, Padded(torch.full_like(ones, self.task.bos)[:, None], ones))
+        return output.scores[:, 0].log_softmax(-1)
 
     @torch.inference_mode()
     def generate(

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
@@ -138,7 +138,7 @@ class _Side:
                 return self.codec.read(example.source)
             return self.codec.encode(example.target, example.source)
         except SeqloomError as error:
-            raise SeqloomError(f"line {example.line}: {error}") from None
+            raise UnreadableError(f"line {example.line}: {error}") from None
 
     def meta(self) -> dict[str, Any]:
         assert self.dtype is not None

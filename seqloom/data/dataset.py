@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,12 +102,13 @@ def prepare(
     fit: bool = True,
     max_valid: int = 2_000,
     running: bool = False,
+    check: Callable[[Example], None] | None = None,
 ) -> Dataset:
     """Read, split, fit and encode. A source of None makes a language model's data.
 
     Without validation data about a tenth of the examples, at most `max_valid`, is held out: whole sources, chosen
     by a hash of seed and source, so that none stands on both sides. Of a `running` text it is the last tenth, and
-    EOS stands after each line. Encoded examples are kept under `cache`.
+    EOS stands after each line. What `check` finds unreadable is a bad line. Encoded examples are kept under `cache`.
     """
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
@@ -116,18 +117,19 @@ def prepare(
     options["located"] = source is not None and source.names_files
     columns = 1 if source is None else 2
     with repeatable(train, cache) as train_data, repeatable(valid, cache) as valid_data:
-        known = _remembered(cache, train, valid, source, target, fit, options, seed=seed, max_valid=max_valid)
+        split = {"seed": seed, "max_valid": max_valid, "checked": getattr(check, "__qualname__", "")}
+        known = _remembered(cache, train, valid, source, target, fit, options, **split)
         if known is not None and (recalled := _recalled(known, cache, source, target, fit)):
             return recalled
         tally, valid_tally = Tally(), None if valid_data is None else Tally()
-        found = _scan(train_data, source, target, seed, tally, options)
+        found = _scan(train_data, source, target, seed, tally, options, check)
         if valid_data is None:
             held = _last_tenth(found.sizes) if running else _held_out(found.sources, max_valid)  # (N,)
             given, leaks = None, 0
             valid_examples = list(_chosen(found.usable(examples(train_data, columns, **options)), held))
         else:
             held = np.zeros(len(found.sources), dtype=bool)
-            given = _scan(valid_data, source, target, seed, valid_tally or Tally(), options)
+            given = _scan(valid_data, source, target, seed, valid_tally or Tally(), options, check)
             valid_examples = list(given.usable(examples(valid_data, columns, **options)))
             leaks = len(np.intersect1d(found.sources, given.sources))
 
@@ -135,13 +137,16 @@ def prepare(
             return _chosen(found.usable(examples(train_data, columns, **options)), ~held)
 
         if fit:
-            _fit(training, source, target)
+            with _told_of(train_data):
+                _fit(training, source, target)
         end = None
         key = _key(found.content, None if given is None else given.content, columns, seed, max_valid, source, target)
         if running:
             key, end = f"{key}-running", EOS
-        train_corpus = _cached(cache / key / "train", training(), source, target, end)
-        valid_corpus = _cached(cache / key / "valid", valid_examples, source, target, end)
+        with _told_of(train_data):
+            train_corpus = _cached(cache / key / "train", training(), source, target, end)
+        with _told_of(train_data if valid_data is None else valid_data):
+            valid_corpus = _cached(cache / key / "valid", valid_examples, source, target, end)
     lengths = train_corpus.lengths
     # One column at a time: a ratio needs no copy of the map.
     ratio = 0.0 if source is None else float((lengths[:, 1] / np.maximum(lengths[:, 0], 1)).max())
@@ -282,8 +287,9 @@ def accepted(
     skip_bad: bool,
     tally: Tally,
     refused: set[int],
+    check: Callable[[Example], None] | None = None,
 ) -> Iterator[tuple[Example, Any, Any]]:
-    """Examples and the contents of their sides. One that a codec cannot read is a bad line, and noted as refused."""
+    """Examples and the contents of their sides. One that cannot be read, or is refused, is a bad line, and noted."""
     good = False
     for example in rows:
         side = "source"
@@ -291,6 +297,9 @@ def accepted(
             first = None if source is None else source.content(example.source)
             side = "target"
             second = target.content(example.target)
+            side = "pair"
+            if check is not None:
+                check(example)
         except UnreadableError as bad:
             if not skip_bad:
                 advice = "mend the line, or skip bad lines with --skip-bad"
@@ -314,13 +323,37 @@ def _chosen(examples: Iterator[Example], mask: np.ndarray) -> Iterator[Example]:
         raise SeqloomError("the training data changed while it was read; run again when it is at rest") from None
 
 
+@contextmanager
+def _told_of(data: Any) -> Iterator[None]:
+    """A line that cannot be read after all is told with its file."""
+    try:
+        yield
+    except UnreadableError as bad:
+        raise SeqloomError(f"{_title(data)}, {bad}") from None
+
+
 def _fit(training: Any, source: Codec | None, target: Codec) -> None:
     if source is target:
-        target.fit(text for example in training() for text in (example.source, example.target))
+        _learn(target, training(), "source", "target")
         return
     if source is not None:
-        source.fit(example.source for example in training())
-    target.fit(example.target for example in training())
+        _learn(source, training(), "source")
+    _learn(target, training(), "target")
+
+
+def _learn(codec: Codec, examples: Iterable[Example], *sides: str) -> None:
+    line = 0
+
+    def values() -> Iterator[Any]:
+        nonlocal line
+        for example in examples:
+            line = example.line
+            yield from (getattr(example, side) for side in sides)
+
+    try:
+        codec.fit(values())
+    except UnreadableError as bad:
+        raise UnreadableError(f"line {line}: {bad}") from None
 
 
 # Hashes
@@ -351,12 +384,20 @@ class _Found:
         return int(np.count_nonzero(targets > 1))
 
 
-def _scan(data: Any, source: Codec | None, target: Codec, seed: int, tally: Tally, options: dict[str, Any]) -> _Found:
+def _scan(
+    data: Any,
+    source: Codec | None,
+    target: Codec,
+    seed: int,
+    tally: Tally,
+    options: dict[str, Any],
+    check: Callable[[Example], None] | None,
+) -> _Found:
     sources, pairs, sizes = array("Q"), array("Q"), array("Q")
     content, refused = hashlib.sha256(), set[int]()
-    title = " and ".join(paths_of(data)) or "the list of examples"
+    title = _title(data)
     rows = examples(data, 1 if source is None else 2, tally=tally, **options)
-    for _, asked, answer in accepted(rows, source, target, title, options["skip_bad"], tally, refused):
+    for _, asked, answer in accepted(rows, source, target, title, options["skip_bad"], tally, refused, check):
         second = _bytes(answer)
         first = second if source is None else _bytes(asked)
         sizes.append(len(second) + 1)
@@ -366,6 +407,10 @@ def _scan(data: Any, source: Codec | None, target: Codec, seed: int, tally: Tall
         content.update(b"%d:%b" % (len(pair), pair))
     hashes = [np.array(each, dtype=np.uint64) for each in (sources, pairs)]
     return _Found(hashes[0], hashes[1], np.array(sizes, dtype=np.int64), content.hexdigest(), frozenset(refused))
+
+
+def _title(data: Any) -> str:
+    return " and ".join(paths_of(data)) or "the list of examples"
 
 
 def _hash(value: bytes, seed: int) -> int:

@@ -58,6 +58,9 @@ class Numbers(Codec):
         _array(value)
         return value
 
+    def elements(self, value: Any) -> int:
+        return len(_array(value))
+
     def normal(self, value: Any) -> list[list[float]] | list[float]:
         """The value as a perfect output would be."""
         return self.decode(self.encode(value))
@@ -148,9 +151,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _misfit(value: Any, width: int, features: int | None) -> SeqloomError:
+def _misfit(value: Any, width: int, features: int | None) -> UnreadableError:
     have = f"the numbers {shown(value)} have vectors of {_components(width)}"
-    return SeqloomError(f"{have}; expected {features}, like the data they are learned from")
+    return UnreadableError(f"{have}; expected {features}, like the data they are learned from")
 
 
 def _components(count: int) -> str:

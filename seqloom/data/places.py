@@ -14,7 +14,7 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.data.symbols import EOS, SYMBOLS
-from seqloom.errors import SeqloomError, UnreadableError, shown
+from seqloom.errors import UnreadableError, shown
 from seqloom.plain_contracts import Codec
 
 FIRST = len(SYMBOLS)  # the symbol of place 0
@@ -32,23 +32,20 @@ class Places(Codec):
         return self
 
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
-        places = self.normal(value)
         if source is not None and self.source is not None:
-            count = self.check(source, self.source.read(source))
-            if places and max(places) >= count:
-                elements = f"{count} element{'s' * (count != 1)}"
-                raise SeqloomError(
-                    f"place {max(places)} is beyond a source of {elements}; expected 0 to {count - 1}, counted from 0"
-                )
-        return np.array(places, dtype=np.int64) + FIRST  # (T,)
+            self.check(value, source, len(self.source.read(source)))
+        return np.array(self.normal(value), dtype=np.int64) + FIRST  # (T,)
 
-    def check(self, source: Any, elements: np.ndarray) -> int:
-        """How many elements a source has, if there are enough."""
-        if len(elements) < self.least:
-            raise SeqloomError(
-                f"{self.rule} needs {self.least} elements or more, and the source {shown(source)} has {len(elements)}"
+    def check(self, value: Any, source: Any, count: int) -> None:
+        """Refuse places that are not there, and a source of too few elements."""
+        if count < self.least:
+            found = f"the source {shown(source)} has {count}"
+            raise UnreadableError(f"{self.rule} needs {self.least} elements or more, and {found}")
+        if (places := self.normal(value)) and max(places) >= count:
+            elements = f"{count} element{'s' * (count != 1)}"
+            raise UnreadableError(
+                f"place {max(places)} is beyond a source of {elements}; expected 0 to {count - 1}, counted from 0"
             )
-        return len(elements)
 
     def decode(self, values: Any, source: Any = None) -> list[int]:
         """The places up to the first EOS; other symbols that are none are left out."""

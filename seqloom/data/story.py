@@ -65,7 +65,7 @@ class Story(Codec):
         table = np.full((len(rows), self._widest), PAD, dtype=np.int64)
         for row, words in zip(table, rows):
             if len(words) > self._widest:
-                raise SeqloomError(
+                raise UnreadableError(
                     f"the sentence {shown(' '.join(words))} has {len(words)} words; this model reads up to "
                     f"{self._widest}: make two of it, or train with task.source.width = {len(words)}"
                 )
@@ -92,6 +92,10 @@ class Story(Codec):
     def content(self, value: Any) -> str:
         sentences_of(value)
         return self.line(value)
+
+    def elements(self, value: Any) -> int:
+        """Of a target: how many words."""
+        return len(self.normal(value).split())
 
     def normal(self, value: Any) -> str:
         """A target as a perfect output would spell it."""

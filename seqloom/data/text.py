@@ -158,6 +158,10 @@ class Text(Codec):
         forms = [value, f" {value}"] if self.units in ("bpe", "unigram") else [value]
         return [ids.tolist() for ids in self.encode_many(forms)]
 
+    def elements(self, value: str) -> int | None:
+        normal = self.normal(value)
+        return {"word": len(normal.split()), "char": len(normal)}.get(self.units)
+
     def normal(self, value: str) -> str:
         """The text as a perfect output would spell it: lower case and single spaces, if that is the codec's way."""
         if not isinstance(value, str):

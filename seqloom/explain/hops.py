@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from seqloom.errors import SeqloomError
+from seqloom.answering import ranked
+from seqloom.errors import SeqloomError, shown
 from seqloom.explain.explanation import ExplainedHypothesis, Explanation
 from seqloom.explain.reading import facts, likeliest, steps_at
 from seqloom.types import Padded
@@ -30,7 +31,9 @@ def explain_head(predictor: Predictor, source: Any, n_best: int, **settings: Any
     log_probs = output.scores[0].log_softmax(-1)  # (1, V)
     looks = output.attention.get("source")  # (1, hops, heads, 1, T)
     words = memory.parts.get("symbols")
-    best = log_probs[0].topk(min(n_best, int(log_probs.exp().count_nonzero())))
+    best = [(score, token) for score, symbol in ranked(log_probs[0].cpu().numpy(), n_best) for token in symbol.tolist()]
+    if not best:
+        raise SeqloomError(f"no answer for {shown(source)}: none of its words is one that this run could say")
 
     def piece(token: int) -> str:
         return predictor.pieces(task.target, [token])[0]
@@ -45,7 +48,7 @@ def explain_head(predictor: Predictor, source: Any, n_best: int, **settings: Any
             alignment=[] if looks is None else looks[0].mean((0, 1)).tolist(),
             source_attention=[] if looks is None else looks[0].tolist(),
         )
-        for score, token in zip(best.values.tolist(), best.indices.tolist())
+        for score, token in best
     ]
     return Explanation(
         source=predictor.pieces(task.source, read if words is None else words.states[0].cpu()),

@@ -8,6 +8,7 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from seqloom.metrics.points import best_of, check_points, places_of, points_of
 
 HIGHER_IS_BETTER = True
+check_source = partial(points_of, "hull")
 TOLERATED = 1.0  # percent of outputs
 
 

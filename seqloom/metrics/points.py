@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.metrics.edit_rate import check_pairs
 
 
@@ -27,7 +27,9 @@ def points_of(metric: str, source: Any) -> np.ndarray:
     except (TypeError, ValueError):
         points = np.empty(0)
     if points.ndim != 2 or points.shape[1] != 2:
-        raise SeqloomError(f'{metric}: the source {source!r:.60} has no points; expected some such as "0.31,0.9"')
+        raise UnreadableError(
+            f'{metric}: the source {shown(source)} has no points of the plane; expected some such as "0.31,0.9"'
+        )
     return points
 
 

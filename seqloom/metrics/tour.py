@@ -6,6 +6,7 @@ An output that is no tour counts as the points in the order they were given; whi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from seqloom.metrics.points import best_of, check_points, places_of, points_of
 
 HIGHER_IS_BETTER = False
+check_source = partial(points_of, "tour")
 
 
 def tour(predictions: list[Any], references: list[list[Any]], sources: Sequence[Any]) -> dict[str, float]:

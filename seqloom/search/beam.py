@@ -22,7 +22,7 @@ from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, namespace, 
 from seqloom.errors import SeqloomError
 from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.constraints import Constraints
-from seqloom.search.opening import NOT_FINITE, Opening, prefixes, steps_between_questions
+from seqloom.search.opening import NOT_FINITE, Opening, check_width, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
 
 
@@ -76,8 +76,7 @@ class BeamSearch(Search):
         early_stopping: bool = True,
         rank_by: Literal["sum", "last"] = "sum",
     ):
-        if beam_size < 1 or not 1 <= n_best <= beam_size:
-            raise ValueError(f"beam_size = {beam_size} must be at least 1, and n_best = {n_best} from 1 to beam_size")
+        check_width(beam_size, n_best)
         if rank_by == "last":
             if coverage_penalty:
                 raise ValueError(f'rank_by = "last" has no penalties: leave out coverage_penalty = {coverage_penalty}')

@@ -78,3 +78,11 @@ def prefixes(prefix: Padded | None, rows: int) -> list[list[int]]:
 def steps_between_questions(tokens: Array) -> int:
     """How often to ask whether all is done: that stalls an accelerator, and costs a processor nothing."""
     return 1 if str(tokens.device) == "cpu" else 8
+
+
+def check_width(beam_size: int, n_best: int) -> None:
+    """A beam gives as many outputs as it is wide, or fewer."""
+    if beam_size < 1 or n_best < 1:
+        raise ValueError(f"beam_size = {beam_size} and n_best = {n_best} must be at least 1")
+    if n_best > beam_size:
+        raise ValueError(f"n_best = {n_best} outputs need a beam of as many, and beam_size = {beam_size}: raise it")

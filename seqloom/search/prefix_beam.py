@@ -25,7 +25,7 @@ from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.beam import settled
 from seqloom.search.constraints import Beginning, Constraints, NoRepeat
 from seqloom.search.merging import NEVER, Group, Pairs, halves, hashed, merged, side_by_side, sources
-from seqloom.search.opening import NOT_FINITE, Opening
+from seqloom.search.opening import NOT_FINITE, Opening, check_width
 from seqloom.types import Hypothesis, Memory, Padded, State, hold, select
 
 ENDLESS = 1 << 40  # symbols that fit into an output without a maximum_length
@@ -89,8 +89,7 @@ class PrefixBeam(Search):
         maximum_length: int | None = None,
         certain_after: int = 500,
     ):
-        if beam_size < 1 or not 1 <= n_best <= beam_size:
-            raise ValueError(f"beam_size = {beam_size} must be at least 1, and n_best = {n_best} from 1 to beam_size")
+        check_width(beam_size, n_best)
         if symbols_per_state < 1 or certain_after < 1:
             raise ValueError(
                 f"symbols_per_state = {symbols_per_state} and certain_after = {certain_after} must be at least 1"

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from seqloom.data import batching
+from seqloom.data.numbers import Numbers
 from seqloom.data.symbols import BOS, PAD
+from seqloom.errors import UnreadableError, shown
 from seqloom.plain_contracts import Codec
 from seqloom.tasks.pairs import Pairs
-from seqloom.types import Batch, Padded
+from seqloom.types import Batch, Example, Padded
 
 
 class Answer(Pairs):
@@ -36,6 +38,13 @@ class Answer(Pairs):
             raise ValueError(f"rows = {rows} must be 0 or more")
         super().__init__(target=target, source=source, joint=joint, metrics=metrics, group_references=group_references)
         self.rows = rows
+
+    def check(self, example: Example) -> None:
+        super().check(example)
+        count = 1 if isinstance(self.target, Numbers) else self.target.elements(example.target)
+        if count not in (None, 1):
+            unit = "words" if " " in str(example.target) else "symbols"
+            raise UnreadableError(f"the answer {shown(example.target)} has {count} {unit}; expected one")
 
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()

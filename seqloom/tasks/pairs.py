@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -113,6 +114,20 @@ class Pairs(Task):
         encoded = [corpus[int(row)] for row in rows]
         sources = [source for source, _ in encoded if source is not None]
         return self.batch(sources if self.source else None, [target for _, target in encoded], map(int, rows))
+
+    def check(self, example: Example) -> None:
+        """Places are those of the source; metrics may expect points there."""
+        count = None if self.source is None else self.source.elements(example.source)
+        if isinstance(self.target, Places) and count is not None:
+            self.target.check(example.target, example.source, count)
+        for check in self.checks:
+            check(example.source)
+
+    @cached_property
+    def checks(self) -> list[Callable[[Any], Any]]:
+        """What metrics refuse to see."""
+        modules = [import_module(f"seqloom.metrics.{name}") for name in self.metrics]
+        return [module.check_source for module in modules if hasattr(module, "check_source")]
 
     def references(self, examples: Iterable[Example]) -> tuple[list[Any], list[list[Any]]]:
         """Sources to predict from, and for each its references, spelled as the codec spells."""

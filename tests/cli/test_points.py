@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,26 @@ def test_pictures_for_studies(command: Command, run: str) -> None:
     assert ways([0, 1, 2, 0], triangles=False) == [[0, 1, 2, 0]]
 
 
+def test_a_picture_without_points_is_one_line() -> None:
+    for drawn, complaint in (([], "no points were given"), ([None], "an explanation without points")):
+        with pytest.raises(SeqloomError, match=complaint):
+            picture(drawn)
+
+
+def test_no_place_that_may_not_follow_might_have_stood_there(command: Command, run: str) -> None:
+    model = seqloom.load(run)
+    for source in (SOURCE, *(source for source, _ in PAIRS[:5])):
+        for one in model.explain(source).hypotheses:
+            for step, ranked in enumerate(one.runners_up):
+                written = one.tokens[:step]
+                places = {str(place) for place in range(len(source.split()))} - {*written}
+                closed = len(written) > 1 and written[0] == written[-1]
+                may = {"<eos>"} if closed else places | ({written[0]} if step >= 3 else set())
+                assert one.tokens[step] in dict(ranked)
+                assert {piece for piece, _ in ranked} <= may
+                assert dict(ranked)[one.tokens[step]] == pytest.approx(exp(one.log_probs[step]), rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -107,11 +128,33 @@ def test_runs_point_together(command: Command, run: str) -> None:
     assert json.loads(fine(command("evaluate", run, "other", "--data", "hulls.tsv")).out)["invalid"] == 0
 
 
-def test_a_line_that_the_rule_cannot_take_is_told_before_training(command: Command) -> None:
-    data = tsv("hulls.tsv", [*PAIRS, ("0.1,0.1 0.2,0.3", "0 1 0")])
-    complaint = command("train", "hull", "--data", data, "--out", "run", *SMALL).complaint
-    assert "line 61: a ring needs 3 elements or more" in complaint
-    assert not Path("run").exists()
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (("0.1,0.1 0.2,0.3", "0 1 0"), "a ring needs 3 elements or more"),
+        (("0.1,0.1 0.2,0.3 0.5,0.1", "0 1 9 0"), "place 9 is beyond a source of 3 elements"),
+        (("0.1,0.1,0.2 0.2,0.3,0.4 0.5,0.1,0.3", "0 1 2 0"), "has no points of the plane"),
+    ],
+)
+def test_a_line_that_cannot_be_learned_or_measured(
+    command: Command, run: str, line: tuple[str, str], complaint: str
+) -> None:
+    data = tsv("bad.tsv", [*PAIRS, line])
+    for verb in (["train", "hull", *SMALL, "--out", "other"], ["evaluate", run], ["score", run]):
+        told = command(*verb, "--data", data).complaint
+        assert "bad.tsv, line 61: " in told
+        assert complaint in told
+        assert not Path("other").exists()
+    said = fine(command("evaluate", run, "--data", data, "--skip-bad"))
+    assert json.loads(said.out)["examples"] == 60
+    assert "1 x unreadable pair (first at line 61)" in said.err
+    fine(command("train", "hull", "--data", data, "--skip-bad", "--out", "other", *SMALL))
+
+
+def test_numbers_of_another_width_are_told_with_their_line(command: Command) -> None:
+    data = tsv("wide.tsv", [("0.1 0.2", "0 1"), ("0.3 0.1", "1 0"), ("0.1,0.2 0.3,0.4", "0 1")] * 4)
+    complaint = command("train", "sorting", "--data", data, "--valid", data, "--out", "run", *SMALL).complaint
+    assert "wide.tsv, line 3: the numbers" in complaint
 
 
 def test_truth_is_for_points_alone(tmp_path: Path) -> None:

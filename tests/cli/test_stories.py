@@ -61,10 +61,19 @@ class TestARun:
         best, *_ = model.explain(STORY).hypotheses
         assert model.score([(STORY, best.text)])[0] == pytest.approx(best.score, abs=1e-5)
 
+    def test_an_answer_has_its_log_probability_and_others_after_it(self, command: Command, run: Path) -> None:
+        found = json.loads(fine(command("predict", run, "--n-best", "2", stdin=STORY)).out)["outputs"]
+        model = seqloom.load(run)
+        for one, seen in zip(found, model.explain(STORY, n_best=2).hypotheses, strict=True):
+            assert one["text"] == seen.text
+            assert one["score"] == pytest.approx(seen.score, abs=1e-5)
+            assert one["log_probs"] == [one["score"]]
+            assert model.score([(STORY, one["text"])])[0] == pytest.approx(one["score"], abs=1e-5)
+
     def test_mistakes_are_one_line(self, command: Command, run: Path) -> None:
         long = "Mary went to the very large and sunny garden. Where is Mary?"
-        says(command("predict", run, stdin=long).complaint, "has 9 words")
-        says(command("predict", run, "--n-best", "3", stdin=STORY).complaint, "says its output at once", "n_best")
+        says(command("predict", run, stdin=f"{STORY}\n\n{long}").complaint, "standard input, line 3", "has 9 words")
+        says(command("predict", run, "--prefix", "a", stdin=STORY).complaint, "says its output at once", "prefix")
         says(command("explain", run, STORY, "--beam-size", "3").complaint, "says its output at once", "beam_size")
 
 
@@ -92,6 +101,12 @@ class TestLookingInside:
         merged = sum(share for word, share in zip(found.source, found.attention[0]) if word == best.text)
         assert best.score == pytest.approx(math.log(merged), abs=1e-4)
         assert "alignment:" in fine(command("explain", reader, STORY)).out
+
+    def test_a_reader_without_a_word_to_say_says_nothing(self, command: Command, reader: Path) -> None:
+        for story in ("Where is Mary?", "Zork. Where is Mary?"):
+            (found,) = json.loads(fine(command("predict", reader, "--json", stdin=story)).out)["outputs"]
+            assert (found["text"], found["tokens"]) == ("", [])
+            assert "none of its words is one that this run could say" in command("explain", reader, story).complaint
 
 
 @pytest.mark.parametrize("name", ["babi", "cloze"])
@@ -122,10 +137,18 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path: Path, monkeypatch: 
     assert one == other
 
 
+def test_lines_that_cannot_be_learned_are_skipped_on_demand(command: Command) -> None:
+    data, words = tsv(rows=[*PAIRS, (STORY, "the garden")]), ["--set", "train.steps=1", "--out", "run"]
+    assert "line 81: the answer 'the garden' has 2 words" in command("train", "babi", "--data", data, *words).complaint
+    assert "1 x unreadable pair (first at line 81)" in fine(
+        command("train", "babi", "--data", data, "--skip-bad", *words)
+    ).err  # fmt: skip
+
+
 def test_a_target_of_two_words_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(SeqloomError, match="says one symbol a source, but a target has 2"):
+    with pytest.raises(SeqloomError, match=r"line 81: the answer .* has 2 words; expected one"):
         seqloom.fit([*PAIRS, (STORY, "the garden")], small("babi"), out=tmp_path / "run", display=Display.silent())
     assert not (tmp_path / "run").exists()
