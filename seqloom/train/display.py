@@ -140,7 +140,7 @@ class Display:
 
     def progress(self) -> str:
         """Where the training stands, in one line."""
-        of = f"/{self.total_steps:,}" if self.total_steps else ""
+        of = f"/{max(self.total_steps, self.step):,}" if self.total_steps else ""
         left = self.remaining()
         return (
             f"step {self.step:,}{of}  epoch {self.epoch}  loss {self.loss:.4f}  {self.rate:,.0f} tokens/s  "
@@ -156,7 +156,7 @@ class Display:
 
     def panel(self, columns: int) -> Panel:
         """The picture on a terminal so wide: numbers in two columns, then the last validation, then a sample."""
-        left, of = self.remaining(), f" / {self.total_steps:,}" if self.total_steps else ""
+        left, of = self.remaining(), f" / {max(self.total_steps, self.step):,}" if self.total_steps else ""
         numbers = Table.grid(padding=(0, 2), expand=True)
         for style in ("dim", "bold", "dim", "bold"):
             numbers.add_column(style=style, no_wrap=True, ratio=None if style == "dim" else 1)
