@@ -2,7 +2,10 @@
 
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from math import exp, inf, log, nan
 from random import Random
@@ -354,3 +357,46 @@ def test_steps_survive_json_and_must_fit_their_pieces():
     for broken in ({"steps": [1.0]}, {"steps": [1.0, -1.0]}):
         with pytest.raises(SeqloomError, match="steps does not fit"):
             replace(thoughtful(), **broken)
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MEASURED = """<script>
+const seen = (name) => [...document.querySelectorAll(name)];
+const picture = find("#alignment svg")?.getBoundingClientRect().top;
+document.body.dataset.seen = JSON.stringify({
+  header: find("header").offsetHeight,
+  texts: seen("#input p, #output p, nav p, .ranking .text").map((each) => each.textContent),
+  heights: seen(".ranking .text").map((each) => each.offsetHeight),
+  leaning: seen("#alignment text[transform]").map((each) => each.getBoundingClientRect().top - picture),
+});
+</script></body>"""
+
+
+BREAKS = ("\n" * 40, "\n" * 38 + "ab")
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+    """What a browser makes of a page with line breaks and with labels that lean."""
+    if BROWSER is None:
+        pytest.skip("needs a browser")
+    folder = tmp_path_factory.mktemp("browser")
+    html = page(explanation(["<unk>", "a", "W"] * 6, "a\nb", letters(*BREAKS)))
+    (folder / "page.html").write_text(html.replace("</body>", MEASURED), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", f"--user-data-dir={folder}", "--window-size=1200,900", "--dump-dom"]
+    command = [BROWSER, *options, (folder / "page.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return json.loads(unescape(re.search(r'data-seen="([^"]*)"', shown)[1]))
+
+
+def test_line_breaks_are_seen_and_take_no_room(seen: dict[str, list]):
+    best, second = (text.replace("\n", "␊") for text in BREAKS)
+    assert seen["texts"] == ["a␊b", best, best, best, second]
+    assert f"output  {best}\n" in render(explanation([], "", letters(*BREAKS)))
+    assert seen["header"] < 320
+    assert min(seen["heights"]) > 10
+
+
+def test_labels_that_lean_have_room_above_the_alignment(seen: dict[str, list]):
+    assert len(seen["leaning"]) == 18
+    assert min(seen["leaning"]) >= 4

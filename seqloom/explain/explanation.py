@@ -88,7 +88,7 @@ class Explanation:
 
     source: list[str]  # T pieces; empty for a language model
     source_text: str
-    hypotheses: list[ExplainedHypothesis]  # best first
+    hypotheses: list[ExplainedHypothesis]  # the answer, then the others, best first
     tree: list[TreeNode] = field(default_factory=list)
     encoder_attention: Heads = field(default_factory=list)  # T x T each
     model: dict[str, str] = field(default_factory=dict)  # small facts: recipe, parameters, search settings

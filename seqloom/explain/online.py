@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from torch import Tensor
 from seqloom.contracts import Decoder
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Matrix
-from seqloom.explain.reading import facts, likeliest
+from seqloom.explain.reading import allowed, answer_first, facts, inputs_of, likeliest, searches
+from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Hypothesis, Memory, Padded
 
 if TYPE_CHECKING:
@@ -25,20 +27,29 @@ def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: A
     assert task.source is not None
     assert model.encoder is not None
     width = settings.pop("beam_size", predictor.recipe["search"]["beam_size"])
-    search = predictor.search(**{**settings, "beam_size": max(width, n_best), "n_best": n_best})
+    own, search = searches(predictor, width, n_best, **settings)
+    assert isinstance(search, PrefixBeam)
     inputs = task.source.read(source)
-    memory = model.encode(Padded.stack([inputs]).to(predictor.device))
-    found = search(model.decoder, memory, None, predictor.constraints((), ()))[0]
+    padded = Padded.stack([inputs]).to(predictor.device)
+    memory = model.encode(padded)
+    constraints = [*predictor.constraints((), ()), *task.constraints(padded)]
+    start = search.start(model.decoder, memory, None, constraints)
+    found = search.finish(model.decoder, memory, search.advance(model.decoder, memory, start))[0]
+    if own is not search:
+        found = answer_first(own(model.decoder, memory, None, constraints)[0], found, n_best)
     if not found:
         raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
 
     def piece(token: int) -> str:
         return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token])[0]
 
+    begun = replace(start.constraints, states=start.group.rows["constraints"])
     hypotheses = []
     for one in found:
         ids = [*one.tokens, model.decoder.eos or 0]
         rows = followed(model.decoder, memory, one)
+        (may,) = allowed(begun, inputs_of(model.decoder, [one]).to(predictor.device), len(rows[0]))
+        possible = torch.stack(rows).masked_fill(~may, -torch.inf)
         times = [min(time * model.encoder.stride, len(inputs)) for time in one.times or []]
         hypotheses.append(
             ExplainedHypothesis(
@@ -46,7 +57,7 @@ def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: A
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(rows, ids)],
-                runners_up=[likeliest(row, token, piece) for row, token in zip(rows, ids)],
+                runners_up=[likeliest(row, token, piece) for row, token in zip(possible, ids)],
                 times=[*times, float(len(inputs))],
             )
         )
@@ -56,7 +67,7 @@ def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: A
         source=[] if sound else predictor.pieces(task.source, inputs),
         source_text=str(source) if isinstance(source, (str, bytes)) or not sound else "sound",
         hypotheses=hypotheses,
-        model=facts(predictor, search),
+        model=facts(predictor, own, search),
         picture=shading(inputs, bands) if sound else [],
         seconds=task.source.seconds or 0.0,
     )

@@ -24,12 +24,17 @@ def chosen_points(task: Task, source: Any, truth: Any = None) -> Points | None:
     return Points(task.source.read(source).tolist(), [], places, getattr(task, "valid", "") == "triangles")
 
 
-def picture(drawn: Sequence[Points], titles: Sequence[str] = (), columns: int = 3) -> Any:
+def picture(drawn: Sequence[Points | None], titles: Sequence[str] = (), columns: int = 3) -> Any:
     """A panel for each: the first output over the truth."""
+    if not drawn:
+        raise SeqloomError("picture: no points were given; expected those of one explanation or more")
+    shown = [points for points in drawn if points is not None]
+    if len(shown) < len(drawn):
+        raise SeqloomError("picture: an explanation without points; explain a run that chooses points of the plane")
     columns = min(columns, len(drawn))
     figure, panels = plot.squares(-(-len(drawn) // columns), columns)
     handles: dict[str, Any] = {}
-    for points, panel, title in zip(drawn, panels, [*titles, *[""] * len(drawn)]):
+    for points, panel, title in zip(shown, panels, [*titles, *[""] * len(drawn)]):
         handles |= draw(panel, points)
         panel.set_title(title, fontsize=10)
     plot.legend(figure, list(handles.values()), list(handles))

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqloom.contracts import Decoder
+from seqloom.contracts import Decoder, Search
 from seqloom.errors import SeqloomError
 from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Heads, Matrix, TreeNode
 from seqloom.explain.points import chosen_points
 from seqloom.search.beam import Beam, BeamSearch
+from seqloom.search.constraints import Constraints
 from seqloom.types import Hypothesis, Memory, Padded, costs
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hyp
     """The readings of one source's hypotheses, in one pass."""
     if not found:
         return []
-    device = memory.lengths.device
-    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found]).to(device)
-    if decoder.eos is None:  # the last symbol is nobody's input
-        inputs = Padded(inputs.values[:, :-1], inputs.lengths - 1)
-    ours = memory.select(torch.tensor([entry], device=device))
+    inputs = inputs_of(decoder, found).to(memory.lengths.device)
+    ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
     output, steps = decoder(ours, inputs, attention=True), steps_before(decoder, ours, inputs)
     log_probs = torch.log_softmax(output.scores, dim=-1)
     source, own = (output.attention.get(name) for name in ("source", "self"))  # (n, layers, heads, U, T or U)
@@ -63,6 +61,24 @@ def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hyp
             )
         )
     return readings
+
+
+def inputs_of(decoder: Decoder, found: Sequence[Hypothesis]) -> Padded:
+    """What a decoder reads to write these: each symbol after the one before it.  (n, U)"""
+    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found])
+    # without an end the last symbol is nobody's input
+    return inputs if decoder.eos is not None else Padded(inputs.values[:, :-1], inputs.lengths - 1)
+
+
+def allowed(constraints: Constraints, inputs: Padded, vocabulary: int) -> Tensor:
+    """Which symbols might have stood in each place: the constraints of a search's first row, replayed.  (n, U, V)"""
+    rows, device = len(inputs.lengths), inputs.values.device
+    constraints = constraints.select(torch.zeros(rows, dtype=torch.long, device=device))
+    places = []
+    for token in inputs.values.unbind(1):
+        constraints = constraints.step(token)
+        places.append(constraints.forbid(torch.zeros(rows, vocabulary, device=device)) == 0)
+    return torch.stack(places, dim=1)
 
 
 def steps_before(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
@@ -93,14 +109,17 @@ def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, *
     if task.running:  # it has no end: a line's worth is enough to look at
         settings.setdefault("maximum_length", min(task.window, OF_A_TEXT))
     width = settings.pop("beam_size", predictor.recipe["search"].get("beam_size", 5))
-    search = predictor.search(**{"type": "beam", **settings, "beam_size": max(width, n_best), "n_best": n_best})
+    own, search = searches(predictor, width, n_best, **{"type": "beam", **settings})
     assert isinstance(search, BeamSearch)
     tokens = None if task.source is None else predictor.read(source)[0]
     padded = None if tokens is None else Padded.stack([tokens]).to(predictor.device)
     memory = model.encode(padded, 1, attention=True)
     constraints = [*predictor.constraints((), ()), *task.constraints(padded)]
-    beam = search.advance(model.decoder, memory, search.start(model.decoder, memory, None, constraints))
+    start = search.start(model.decoder, memory, None, constraints)
+    beam = search.advance(model.decoder, memory, start)
     found = search.finish(model.decoder, memory, beam)[0]
+    if own is not search:
+        found = answer_first(own(model.decoder, memory, None, constraints)[0], found, n_best)
     if not found:
         raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
 
@@ -109,16 +128,20 @@ def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, *
             return "⏎"
         return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token], source)[0]
 
+    readings = read_again(model.decoder, memory, 0, found)
+    inputs = inputs_of(model.decoder, found).to(predictor.device)
+    may = allowed(start.constraints, inputs, readings[0].log_probs.shape[1])
     hypotheses = []
-    for rank, (one, reading) in enumerate(zip(found, read_again(model.decoder, memory, 0, found))):
+    for rank, (one, reading) in enumerate(zip(found, readings)):
         ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
+        possible = reading.log_probs.masked_fill(~may[rank, : len(ids)], -torch.inf)
         hypotheses.append(
             ExplainedHypothesis(
                 text=task.target.line(task.decode(one.tokens, source)),
                 score=one.score,
                 tokens=[piece(token) for token in ids],
                 log_probs=[float(row[token]) for row, token in zip(reading.log_probs, ids)],
-                runners_up=[likeliest(row, token, piece) for row, token in zip(reading.log_probs, ids)],
+                runners_up=[likeliest(row, token, piece) for row, token in zip(possible, ids)],
                 alignment=reading.alignment,
                 source_attention=reading.source_attention if rank < DETAILED else [],
                 self_attention=reading.self_attention if rank < DETAILED else [],
@@ -134,15 +157,26 @@ def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, *
         encoder_attention=[] if inner is None else inner[0].tolist(),
         points=drawn and replace(drawn, outputs=[task.decode(one.tokens, source) for one in found]),
         steps=steps_at(memory),
-        model=facts(predictor, search),
+        model=facts(predictor, own, search),
     )
+
+
+def searches(predictor: Predictor, width: int, n_best: int, **settings: Any) -> tuple[Search, Search]:
+    """The search that answers, and a wider one for all else there is to see; where the widths agree they are one."""
+    wide = predictor.search(**{**settings, "beam_size": max(width, n_best), "n_best": n_best})
+    return wide if width >= n_best else predictor.search(**{**settings, "beam_size": width, "n_best": 1}), wide
+
+
+def answer_first(answer: Sequence[Hypothesis], others: Sequence[Hypothesis], n_best: int) -> list[Hypothesis]:
+    """What `predict` says, then the others of a wider beam; without an answer nothing."""
+    return [*answer, *(one for one in others if one.tokens != answer[0].tokens)][:n_best] if answer else []
 
 
 def likeliest(log_probs: Tensor, chosen: int, piece: Callable[[int], str]) -> list[tuple[str, float]]:
     """The symbols that might have stood in a place with their probabilities, the chosen one among them.  (V,)"""
     best = log_probs.topk(min(RUNNERS_UP, len(log_probs)))
     ranked = dict(zip(best.indices.tolist(), best.values.exp().tolist()))
-    if chosen not in ranked:  # a constraint may have chosen for the model
+    if chosen not in ranked:  # a beam keeps unlikely symbols, too
         ranked[chosen] = float(log_probs[chosen].exp())
     return [(piece(token), value) for token, value in ranked.items() if value]
 
@@ -167,7 +201,9 @@ def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
     return nodes
 
 
-def facts(predictor: Predictor, search: Any = None) -> dict[str, str]:
+def facts(predictor: Predictor, *searches: Any) -> dict[str, str]:
+    """Small facts of the model, and how wide the search was that answers, and that for the other outputs."""
+    widths = dict.fromkeys(str(search.beam_size) for search in searches)
     recipe = predictor.recipe
     parameters = sum(value.numel() for value in predictor.model.parameters())
     described = {
@@ -176,6 +212,6 @@ def facts(predictor: Predictor, search: Any = None) -> dict[str, str]:
         "decoder": recipe["decoder"]["type"],
         "attention": recipe["decoder"].get("attention", {}).get("type", ""),
         "parameters": f"{parameters:,}",
-        "beam": "" if search is None else str(search.beam_size),
+        "beam": ", for the others ".join(widths),
     }
     return {name: value for name, value in described.items() if value}

@@ -38,7 +38,7 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
         ("steps: how long each piece of the output was thought over", steps(best.tokens, best.steps, width)),
         ("hops: sentences down, hops across, darker is more", hops(explanation.source, best, width)),
         ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
-        ("n-best: score, and difference to the best", n_best(explanation.hypotheses, width)),
+        ("n-best: score, and difference to the first", n_best(explanation.hypotheses, width)),
     ):
         if part:
             lines += [Text(), Text(title, style="bold"), *part]

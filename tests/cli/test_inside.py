@@ -1,4 +1,4 @@
-"""The verbs that look inside: gradcheck, gradients, compare."""
+"""The verbs that look inside: explain, gradcheck, gradients, compare."""
 
 from __future__ import annotations
 
@@ -38,6 +38,20 @@ def tiny(path: str, *settings: str) -> Path:
     small = ["encoder.size=4", "decoder.size=4", "decoder.attention=none", "train.steps=4", "train.validate_every=2"]
     seqloom.fit(pairs(), TRANSLATOR, out=path, settings=[*small, *settings], display=Display.silent())
     return Path(path)
+
+
+class TestExplain:
+    def test_the_answer_of_the_width_that_was_asked_for_is_explained(self, command: Command, translator: Path) -> None:
+        for width in (1, 3, 5):
+            for number in ("123", "45", "6789"):
+                answer = command("predict", translator, "--beam-size", width, stdin=number).out
+                told = command("explain", translator, number, "--beam-size", width).out
+                assert f"output  {answer}" in told
+                assert ("beam 5 tokens:" if width == 5 else f"beam {width}, for the others 5 ") in " ".join(
+                    told.split()
+                )
+        assert "beam 3, for the others 5 " in " ".join(command("explain", translator, "123").out.split())
+        assert "beam_size = 0" in command("explain", translator, "123", "--beam-size", 0).complaint
 
 
 class TestGradcheck:
