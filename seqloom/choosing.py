@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seqloom.data.kinds import Kind
 from seqloom.data.survey import Survey
 from seqloom.errors import SeqloomError
 
 UPDATES = 2_000  # that a training should have at least
 VALIDATIONS = 20  # at most, where epochs are short
+ROWS = {"parity": 128, "babi": 32}  # of a batch, where the recipe says so
+POINTS = "sources are points ({elements})"
+VECTORS = "sources are vectors of numbers ({elements})"
+KINDS = {  # of data that is more than two texts: the recipe, how many examples should be seen, and why
+    "ring": ("hull", 300_000, f"{POINTS} and targets places of them that go round, back to the first"),
+    "tour": ("tour", 500_000, f"{POINTS} and targets visit each of them once, back to the first"),
+    "triangles": ("delaunay", 400_000, f"{POINTS} and targets triples of ascending places, like triangles"),
+    "order": ("sorting", 200_000, f"{VECTORS} and targets each of their places once"),
+    "choice": ("sorting", 200_000, f"{VECTORS} and targets some of their places, each once at most"),
+    "label": ("parity", 7_000_000, f"{VECTORS} and targets one of {{labels}} labels"),
+    "value": ("adding", 200_000, f"{VECTORS} and targets one number"),
+    "story": ("babi", 120_000, "sources are stories with a question at their end, and targets one of {labels} answers"),
+}
 
 
 @dataclass(frozen=True)
@@ -21,12 +35,19 @@ class Choice:
 
 
 def choose(survey: Survey) -> Choice:
-    """For pairs of text."""
+    """For pairs: of texts, of vectors and places, labels or values, of stories and answers."""
     source, target = survey.source, survey.target
     if source is None:
         raise SeqloomError("the data has one column: for a language model name a recipe, such as char-lm")
     size = f"{survey.examples:,} pair{'s' * (survey.examples != 1)}"
     settings: list[str] = []
+    if survey.kind is not None:
+        return suited(survey.kind, survey.examples, size)
+    if not survey.text:
+        raise SeqloomError(
+            "no recipe was chosen: the values are no texts, and neither vectors with places, labels (as strings) or "
+            "numbers, nor stories with answers; name a recipe"
+        )
     if survey.phoneme_share > 0.9:
         recipe, to_see, warmup, length = "g2p-lstm", 200_000, 200, max(source.mean_characters, target.mean_words)
         why = "targets are short symbols from a small inventory, like phonemes: characters in, white-space symbols out"
@@ -48,8 +69,22 @@ def choose(survey: Survey) -> Choice:
     pace = paced(survey.examples, length, to_see, warmup)
     settings += pace.settings
     why += f"; about {pace.updates:,} updates in {pace.epochs} epoch{'s' * (pace.epochs != 1)}"
-    reasons = [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."]
-    return Choice(recipe, settings, reasons)
+    return Choice(recipe, settings, said(recipe, size, why))
+
+
+def suited(kind: Kind, examples: int, size: str) -> Choice:
+    """For what is more than two texts."""
+    recipe, to_see, what = KINDS[kind.name]
+    elements = "one each" if kind.elements == 1 else f"on average {kind.elements:.0f}"
+    why = what.format(elements=elements, labels=f"{kind.labels:,}")
+    pace = paced(examples, kind.length, to_see, 200, ROWS.get(recipe, 0))
+    settings = [*pace.settings, 'task.valid=""'] if kind.name == "choice" else pace.settings
+    why += f"; about {pace.updates:,} updates in {pace.epochs} epoch{'s' * (pace.epochs != 1)}"
+    return Choice(recipe, settings, said(recipe, size, why))
+
+
+def said(recipe: str, size: str, why: str) -> list[str]:
+    return [f"Chose the recipe {recipe}: {size}, {why}.", "Give a recipe to choose otherwise."]
 
 
 @dataclass(frozen=True)
@@ -61,9 +96,16 @@ class Pace:
     settings: list[str]
 
 
-def paced(examples: int, length: float, to_see: int, warmup: int) -> Pace:
-    """Little data is seen more often, in smaller batches: a model needs many updates, whatever it reads."""
+def paced(examples: int, length: float, to_see: int, warmup: int, rows: int = 0) -> Pace:
+    """Little data is seen more often, in smaller batches: a model needs many updates, whatever it reads.
+
+    Where batches have a fixed number of `rows`, epochs alone follow from the data.
+    """
     epochs = max(1, min(300, round(to_see / examples)))
+    if rows:
+        updates = epochs * max(1, round(examples / rows))
+        settings = [f"train.epochs={epochs}", f"train.validate_every={max(1, updates // VALIDATIONS)}"]
+        return Pace(epochs, updates, settings)
     tokens, updates = 2048, 0
     while True:
         updates = epochs * max(1, round(examples * (length + 1) / tokens))

@@ -58,12 +58,12 @@ class Places(Codec):
 
     def normal(self, value: Any) -> list[int]:
         """The value as a list."""
-        items = value.split() if isinstance(value, str) else as_list(value)
         try:
+            items = value.split() if isinstance(value, str) else as_list(value)
             places = [int(item) for item in items]
             if all(place >= 0 and place == float(item) for place, item in zip(places, items)):
                 return places
-        except (TypeError, ValueError, OverflowError):
+        except (AttributeError, TypeError, ValueError, OverflowError):
             pass
         raise UnreadableError(
             f'the places {shown(value)} are none; expected whole numbers from 0 on, such as "0 3 2 0"'

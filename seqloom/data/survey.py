@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
+from seqloom.data.kinds import Kind, is_text, kind_of
 from seqloom.types import Example
 
 PHONEME_CHARACTERS = 4  # "AH0" has three, an IPA affricate with length four
 PHONEME_INVENTORY = 200  # no language has more, stress and tone marks included
+ENOUGH = 2_000  # examples, spread over all, to tell kinds of data apart
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Survey:
     target: Side
     phoneme_share: float  # of the running target words, those that look like phonemes: near 1 for "L UW M"
     shares_alphabet: bool  # the same characters on both sides
+    kind: Kind | None = None  # what it is if more than two texts
+    text: bool = True  # each value is
 
 
 class _Counts:
@@ -76,6 +80,8 @@ def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
         target=target.side(),
         phoneme_share=_phoneme_share(target),
         shares_alphabet=source.texts > 0 and min(_known(source, target), _known(target, source)) >= 0.9,
+        kind=kind_of(drawn[:: max(1, len(drawn) // ENOUGH)]),
+        text=is_text(drawn),
     )
 
 

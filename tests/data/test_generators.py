@@ -14,6 +14,7 @@ from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
 from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
+from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
 from seqloom.data.generators.whereabouts import whereabouts
 from seqloom.data.numbers import Numbers
@@ -22,7 +23,7 @@ from seqloom.generating import as_lines, generated, generators
 from seqloom.parts import files
 from seqloom.types import Example
 
-ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy, whereabouts, parity)
+ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy, introductions, whereabouts, parity)
 
 
 @pytest.mark.parametrize("generator", ALL)
@@ -34,7 +35,7 @@ def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
     assert generator(200, seed=4) != many
 
 
-@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying])
+@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions])
 def test_no_source_comes_twice(generator):
     examples = generator(5000)
     assert len({example.source for example in examples}) == 5000
@@ -181,6 +182,21 @@ def test_entities_have_new_names_in_every_story():
         assert not {"mary", "garden", "milk"} & set(example.source.replace(".", " ").split())
 
 
+def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
+    words, told = Counter(), Counter()
+    for example in introductions(2000):
+        source, target = example.source.split(), example.target.split()
+        made_up = {word for word in source if word.isdigit() or (word[0].isupper() and word in target)} - {"In"}
+        assert {word for word in source if word.isdigit()} <= set(target)
+        assert 2 <= len(made_up) <= 3
+        assert made_up <= set(target)
+        assert source != target
+        words.update(source)
+        told.update(made_up)
+    assert len(set(words) - set(told)) < 40
+    assert sum(times for _, times in told.most_common(200)) < 0.3 * told.total()  # what a small vocabulary has
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -198,6 +214,8 @@ def test_entities_have_new_names_in_every_story():
         (lambda: cipher(1, shortest=3, longest=2), "cipher: longest is 2, expected 3 or more"),
         (lambda: whereabouts(1, facts=3), "whereabouts: facts is 3, expected 1 to 2"),
         (lambda: whereabouts(1, entities=3), "whereabouts: entities is 3, expected 13 or more"),
+        (lambda: introductions(0), "introductions: count is 0, expected 1 to 1,000,000"),
+        (lambda: introductions(1, syllables=1), "introductions: syllables is 1, expected 2 to 6"),
         (lambda: parity(1, size=4, most=5), "parity: most is 5, expected 1 to 4"),
         (lambda: parity(1, size=4, fewest=3, most=2), "parity: most is 2, expected 3 to 4"),
         (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),

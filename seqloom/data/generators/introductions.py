@@ -1,0 +1,50 @@
+"""Introductions: who was met where, told the other way round: "I met Zorka in Bralo ." -> "Zorka was met in Bralo ."
+
+For models that copy: people, towns and numbers are made up anew for every sentence, so that hardly any vocabulary has
+them; all other words are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from seqloom.data.generators.drawing import distinct, expect
+from seqloom.types import Example
+
+BEGINNINGS = ("b", "br", "d", "f", "g", "gr", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "z")
+VOWELS = ("a", "e", "i", "o", "u")
+ENDINGS = ("", "l", "n", "r", "s", "x")
+TEMPLATES = (
+    ("I met {person} in {town} .", "{person} was met in {town} ."),
+    ("My name is {person} and I live in {town} .", "In {town} lives {person} ."),
+    ("This is {person} , who has {number} books .", "{number} books belong to {person} ."),
+    ("{person} and {other} came from {town} .", "From {town} came {person} with {other} ."),
+    ("Please call {person} at {number} .", "The number of {person} is {number} ."),
+    ("{person} sent {number} letters to {other} .", "{other} got {number} letters from {person} ."),
+)
+
+
+def introductions(count: int, seed: int = 1, *, syllables: int = 2) -> list[Example]:
+    """So many different sentences, with names of so many syllables; fewer of the same seed are the first of them."""
+    expect("introductions", "count", count, 1, 1_000_000)
+    expect("introductions", "syllables", syllables, 2, 6)
+    return list(islice(distinct(draws(seed, syllables)), count))
+
+
+def draws(seed: int, syllables: int) -> Iterator[Example]:
+    """Sentences without end; the same may come twice."""
+    random = np.random.default_rng(seed)
+    while True:
+        source, target = TEMPLATES[int(random.integers(len(TEMPLATES)))]
+        words = {role: name(random, syllables) for role in ("person", "other", "town")}
+        words["number"] = str(random.integers(1, 10_000))
+        yield Example(source.format(**words), target.format(**words))
+
+
+def name(random: np.random.Generator, syllables: int) -> str:
+    """Such as "Bralo"."""
+    parts = [BEGINNINGS[random.integers(len(BEGINNINGS))] + VOWELS[random.integers(5)] for _ in range(syllables)]
+    return "".join(parts).capitalize() + ENDINGS[random.integers(len(ENDINGS))]
