@@ -249,6 +249,7 @@ class Output:
     attention: dict[str, Array] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
     ready: Array | None = None  # (rows, U, V): logits that no position alone could make, since sources differ in them
     costs: dict[str, Array] = field(default_factory=dict)  # (rows,) each: what an objective may weigh, by name
+    copied: Array | None = None  # (rows, U): how much of the probability of a step is that of copies; with attention
 
     @property
     def scores(self) -> Array:

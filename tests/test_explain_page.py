@@ -359,6 +359,21 @@ def test_steps_survive_json_and_must_fit_their_pieces():
             replace(thoughtful(), **broken)
 
 
+def test_copies_stand_below_their_pieces():
+    plain = explanation(list("ab"), "ab", letters("xyz"))
+    copying = replace(plain, hypotheses=[replace(plain.hypotheses[0], copied=[0.02, 0.5, 1.0, 0.0])])
+    lines = render(copying).splitlines()
+    title = next(number for number, line in enumerate(lines) if line.startswith("copies:"))
+    assert lines[title + 1].split() == ["x", "y", "z", "<eos>"]
+    assert lines[title + 2].split() == ["2%", "50%", "100%", "0%"]
+    assert lines[title + 3][lines[title + 1].index("z")] == "█"
+    assert "copies:" not in render(plain)
+    assert Explanation.from_json(json.loads(json.dumps(copying.to_json()))) == copying
+    for broken in ([0.5], [0.5, 1.2, 0.0, 0.0]):
+        with pytest.raises(SeqloomError, match="copied does not fit"):
+            replace(copying.hypotheses[0], copied=broken)
+
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MEASURED = """<script>
 const seen = (name) => [...document.querySelectorAll(name)];

@@ -112,7 +112,8 @@ class Copy(Decoder):
         scores = self.mixed(output.project(hidden), gate, weights.mean(1), memory)
         maps = {**output.attention, "source": weights[:, None]} if attention else {}  # (rows, 1, heads, U, T)
         after = {"decoder": output.state, "attention": looked}
-        return Output(hidden, lambda thought: thought, after, maps, ready=scores)
+        copied = torch.sigmoid(-gate)[..., 0] if attention else None
+        return Output(hidden, lambda thought: thought, after, maps, ready=scores, copied=copied)
 
     def mixed(self, logits: Tensor, gate: Tensor, weights: Tensor, memory: Memory) -> Tensor:
         """(rows, U, V), (rows, U, 1), (rows, U, T) -> log-probabilities (rows, U, V + T)"""

@@ -78,7 +78,7 @@ class Sentinel(Decoder):
         read = inputs.values.argmax(-1) if inputs.values.is_floating_point() else inputs.values
         keys = torch.cat([state["keys"], output.hidden], dim=1)  # (rows, L + U, D)
         symbols = torch.cat([state["symbols"], read], dim=1)  # (rows, L + U)
-        scores = self.mixed(output, keys, symbols, state["count"])
+        scores, written = self.mixed(output, keys, symbols, state["count"])
         last = inputs.lengths[:, None] + torch.arange(self.window, device=read.device)  # (rows, L): what is kept
         after = {
             "decoder": output.state,
@@ -86,10 +86,11 @@ class Sentinel(Decoder):
             "symbols": symbols.gather(1, last),
             "count": (state["count"] + inputs.lengths).clamp(max=self.window),
         }
-        return Output(output.hidden, lambda thought: thought, after, output.attention, ready=scores)
+        copied = -torch.expm1(written) if attention else None
+        return Output(output.hidden, lambda thought: thought, after, output.attention, ready=scores, copied=copied)
 
-    def mixed(self, output: Output, keys: Tensor, symbols: Tensor, count: Tensor) -> Tensor:
-        """(rows, L + U, D), (rows, L + U), (rows,) -> log-probabilities (rows, U, V)"""
+    def mixed(self, output: Output, keys: Tensor, symbols: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        """(rows, L + U, D), (rows, L + U), (rows,) -> log-probabilities (rows, U, V), and of the sentinel (rows, U)"""
         query = torch.tanh(self.query(output.hidden))  # (rows, U, D)
         visible = self.visible(query.shape[1], count)
         energies = (query @ keys.transpose(1, 2)).masked_fill(~visible, float("-inf"))
@@ -97,7 +98,8 @@ class Sentinel(Decoder):
         same = symbols[:, :, None] == symbols[:, None]  # (rows, L + U, L + U)
         shares = energies[:, :, :-1].exp() @ same.to(query.dtype)  # (rows, U, L + U)
         log_probs = energies[:, :, -1:] + output.project(output.hidden).log_softmax(-1)
-        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), visible & self.latest(same, visible))
+        known = visible & self.latest(same, visible)
+        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
 
     def visible(self, steps: int, count: Tensor) -> Tensor:
         """Which places a step looks at: the last L, its own input the last of them.  (rows, U, L + U)"""

@@ -48,6 +48,7 @@ class ExplainedHypothesis:
     self_attention: Heads = field(default_factory=list)  # U x U each; column 0 is <bos>, column j the token before j
     times: list[float] = field(default_factory=list)  # U: how much of the source had been read; none where it all was
     steps: list[float] = field(default_factory=list)  # U: how often it was thought over; none where that is fixed
+    copied: list[float] = field(default_factory=list)  # U: how much of the probability there was that of copies
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
@@ -55,7 +56,8 @@ class ExplainedHypothesis:
         if self.times:
             expect(len(self.times) == len(self.tokens), "times", f"{len(self.tokens)} entries, one for a token")
             expect(all(isfinite(time) and time >= 0 for time in self.times), "times", "numbers from 0 on")
-        expect_steps(self.steps, self.tokens)
+        expect_numbers("steps", self.steps, self.tokens)
+        expect_numbers("copied", self.copied, self.tokens, 1.0001)
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
         expect(
             all(0 <= p <= 1.0001 for ranked in self.runners_up for _, p in ranked),
@@ -99,7 +101,7 @@ class Explanation:
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
-        expect_steps(self.steps, self.source)
+        expect_numbers("steps", self.steps, self.source)
         for heads in self.encoder_attention:
             for matrix in heads:
                 expect_matrix(matrix, "encoder_attention", len(self.source), len(self.source))
@@ -142,9 +144,10 @@ def expect(condition: bool, where: str, expected: str) -> None:
         raise SeqloomError(f"explanation: {where} does not fit: expected {expected}; explain the input again")
 
 
-def expect_steps(steps: list[float], pieces: list[str]) -> None:
-    fits = len(steps) in (0, len(pieces)) and all(isfinite(each) and each >= 0 for each in steps)
-    expect(fits, "steps", f"{len(pieces)} numbers from 0 on, one for a piece")
+def expect_numbers(name: str, values: list[float], pieces: list[str], most: float = inf) -> None:
+    fits = len(values) in (0, len(pieces)) and all(isfinite(each) and 0 <= each <= most for each in values)
+    upper = "on" if most == inf else "to 1"
+    expect(fits, name, f"{len(pieces)} numbers from 0 {upper}, one for a piece")
 
 
 def expect_matrix(matrix: Matrix, where: str, rows: int, columns: int) -> None:

@@ -35,6 +35,7 @@ class Reading:
     source_attention: Heads
     self_attention: Heads
     steps: list[float]  # U: how often each was thought over; none where the decoder does not decide so itself
+    copied: list[float]  # U: how much of the probability is that of copies; none where the decoder has none
 
 
 def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Reading]:
@@ -58,6 +59,7 @@ def read_again(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hyp
                 [] if across is None else across.tolist(),
                 [] if back is None else back.tolist(),
                 [] if steps is None else steps[row, :length].tolist(),
+                [] if output.copied is None else output.copied[row, :length].tolist(),
             )
         )
     return readings
@@ -146,6 +148,7 @@ def explain(predictor: Predictor, source: Any, n_best: int, truth: Any = None, *
                 source_attention=reading.source_attention if rank < DETAILED else [],
                 self_attention=reading.self_attention if rank < DETAILED else [],
                 steps=reading.steps,
+                copied=reading.copied,
             )
         )
     inner = memory.extra.get("attention")

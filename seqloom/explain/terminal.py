@@ -36,6 +36,7 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
             steps(explanation.source, explanation.steps, width),
         ),
         ("steps: how long each piece of the output was thought over", steps(best.tokens, best.steps, width)),
+        ("copies: how likely each piece was to be copied rather than written", copies(best, width)),
         ("hops: sentences down, hops across, darker is more", hops(explanation.source, best, width)),
         ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
         ("n-best: score, and difference to the first", n_best(explanation.hypotheses, width)),
@@ -96,15 +97,26 @@ def moments(explanation: Explanation, hypothesis: ExplainedHypothesis, width: in
 
 def steps(pieces: list[str], taken: list[float], width: int) -> list[Text]:
     """How often a model that decides so itself stepped at each piece: a number and a shade below it."""
-    if not taken:
-        return []
-    column = min(longest(pieces) + 1, 9)
-    panel, least, most = width // column, min(taken), max(taken)
+    least, most = min(taken, default=0), max(taken, default=0)
+    shares = [(count - least) / (most - least or 1) for count in taken]
+    return strengths(pieces, [f"{count:.0f}" for count in taken], shares, width, 1)
+
+
+def copies(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """How much of the probability at each piece was that of copies: a percentage and a shade below it."""
+    shares = hypothesis.copied
+    return strengths(hypothesis.tokens, [f"{share:.0%}" for share in shares], shares, width, 4)
+
+
+def strengths(pieces: list[str], numbers: list[str], shares: list[float], width: int, least: int) -> list[Text]:
+    """A number and a shade below each piece, in columns of at least so many characters."""
+    column = max(min(longest(pieces), 8), least) + 1
+    panel = max(width // column, 1)
     lines: list[Text] = []
-    for first in range(0, len(pieces), panel):
+    for first in range(0, len(shares), panel):
         chosen = slice(first, first + panel)
-        counts = "".join(f"{count:<{column}.0f}" for count in taken[chosen])
-        shades = (shade((count - least) / (most - least or 1)) * (column - 1) + " " for count in taken[chosen])
+        counts = "".join(f"{number:<{column}}" for number in numbers[chosen])
+        shades = (shade(share) * (column - 1) + " " for share in shares[chosen])
         heads = Text().join(Text.assemble(fitted(shown(piece), column - 1), " ") for piece in pieces[chosen])
         lines += [*([Text()] if first else []), heads, Text(counts, style="dim"), Text("".join(shades), style="blue")]
     return lines

@@ -56,7 +56,9 @@ def test_a_run_that_copies_predicts_measures_explains_and_comes_back(command: Co
     assert "Zork" in best["text"]
     measured = json.loads(fine(command("evaluate", run, "--data", tsv(rows=[("see Zork now", "SEE Zork NOW")]))).out)
     assert measured["copy_recall"] == 100
-    assert "Zork" in fine(command("explain", run, "see Zork now", "--out", "page.html")).out
+    told = fine(command("explain", run, "see Zork now", "--out", "page.html")).out
+    assert "Zork" in told
+    assert "copies:" in told
     assert "Zork" in Path("page.html").read_text()
     model = seqloom.load("out")
     assert model.predict(["see Zork now"]) == [best["text"]]

@@ -78,7 +78,10 @@ class TestCopy:
                     known = mixture == "soft" and symbol < VOCABULARY and WRITTEN[symbol] != UNK
                     target = WRITTEN[symbol] if known else VOCABULARY + source.index(symbol)
                     expected[row, time, target] += (1 - gates[row, time]) * weights[row, time, place]
-        torch.testing.assert_close(decoder(memory, inputs).scores.exp(), expected)
+        output = decoder(memory, inputs, attention=True)
+        torch.testing.assert_close(output.scores.exp(), expected)
+        torch.testing.assert_close(output.copied, 1 - gates)
+        assert decoder(memory, inputs).copied is None
 
     def test_a_word_of_both_has_the_sum_of_both(self):
         decoder = copying()
@@ -193,7 +196,8 @@ class TestSentinel:
         decoder = build(Sentinel, window=window, decoder=partial(Recurrent, **INNER), memory_size=0)
         memory, inputs = Memory.empty(2), forced(2, width, 7)  # few words, so that some come again
         hidden = decoder.decoder(memory, inputs)
-        scores = decoder(memory, inputs).scores
+        output = decoder(memory, inputs, attention=True)
+        scores = output.scores
         for row in range(2):
             for time in range(width):
                 thought, places = hidden.hidden[row], range(max(time - window + 1, 0), time + 1)
@@ -204,6 +208,7 @@ class TestSentinel:
                 for place, share in zip(places, shares):
                     expected[inputs.values[row, place]] += share
                 torch.testing.assert_close(scores[row, time].exp(), expected)
+                torch.testing.assert_close(output.copied[row, time], 1 - gate)
                 torch.testing.assert_close(expected.sum(), torch.tensor(1.0, dtype=torch.float64))
 
     def test_a_state_stays_as_large_as_it_was(self):
