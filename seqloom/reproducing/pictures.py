@@ -59,7 +59,7 @@ def trade_off(record: dict[str, Any]) -> Any:
 
 def difficulties(record: dict[str, Any]) -> Any:
     """Error and steps by how hard an example is, a line a variant."""
-    figure, panels = plot.figure(1, 2)
+    figure, panels = plot.figure(2, 1)
     names = ("error", "steps")
     handles = []
     for number, row in enumerate(record["rows"]):
@@ -70,7 +70,7 @@ def difficulties(record: dict[str, Any]) -> Any:
     for name, panel in zip(names, panels):
         panel.set_title("error, %" if name == "error" else name)
         panel.set_ylim(bottom=0)
-        panel.set_xlabel("components that are not 0")
+    panels[-1].set_xlabel("components that are not 0")
     plot.legend(figure, handles, [row["variant"] for row in record["rows"]])
     return figure
 

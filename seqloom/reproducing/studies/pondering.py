@@ -61,10 +61,10 @@ STUDIES: dict[str, Study] = {
         f"{SHAKESPEARE}: an LSTM that decides how often it steps at each character, and one that steps once",
         "text-adaptive",
         tiny_shakespeare,
-        (at_most(1.65, "nats_per_token", "adaptive"), at_least(1.5, "steps", "adaptive")),
+        (at_most(1.65, "nats_per_token", THINKING), at_least(1.5, "steps", THINKING)),
         variants={
-            "adaptive": Variant(),
-            ONE_STEP: Variant(("decoder.layers=1",), recipe="text-lstm"),
+            THINKING: Variant(("train.epochs=2",)),
+            ONE_STEP: Variant(("train.epochs=2", "decoder.layers=1"), recipe="text-lstm"),
         },
         measure=nats_and_steps,
         picture=thoughts,
