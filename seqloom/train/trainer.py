@@ -435,7 +435,11 @@ class Trainer:
     def seed_with(self, step: int, place: int) -> None:
         """Make random numbers a function of where they are drawn."""
         entropy = np.random.SeedSequence([self.seed, step, place]).generate_state(1, np.uint64)
-        torch.manual_seed(int(entropy[0]) >> 1)  # torch takes 63 bits
+        seed = int(entropy[0]) >> 1  # torch takes 63 bits
+        if self.device.type == "cpu":  # torch.manual_seed also keeps a traceback for every device that is not there
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def total_steps(self) -> int | None:
         """How many updates there will be, as far as it can be known."""
