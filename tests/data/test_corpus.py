@@ -56,7 +56,7 @@ def test_what_was_written_is_read(tmp_path):
             assert (BYTES.decode(source), BYTES.decode(target)) == (example.source, example.target)
             assert corpus.lengths[index].tolist() == [len(source), len(target)]
         assert source.dtype == target.dtype == np.int64
-    assert isinstance(corpus.lengths, np.memmap)
+    assert isinstance(corpus.lengths.base, np.memmap)  # on disk
     assert BYTES.decode(corpus[-1][0]) == "source 3000"
     with pytest.raises(IndexError):
         corpus[3000]
