@@ -38,7 +38,10 @@ STUDIES: dict[str, Study] = {
         ),
         "exact 45.1 (neural translation), 62.3 (latent predictor networks, Ling et al. 2016), 71.6 (syntactic neural "
         "model, Yin & Neubig 2017)",
-        variants={"copying": Variant(), "plain": Variant(recipe="django-plain")},
+        variants={
+            "copying": Variant(("train.epochs=4",)),
+            "plain": Variant(("train.epochs=4",), recipe="django-plain"),
+        },
     ),
     "sentinel": Study(
         "Penn Treebank by words, one epoch: a pointer sentinel around an LSTM, and the LSTM alone",
