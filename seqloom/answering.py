@@ -257,10 +257,12 @@ class Answering(ABC):
         """Examples of a file, or given as they are or as pairs."""
         if isinstance(examples, (str, Path)):
             examples = self.examples([str(examples)])
-        found: list[Example] = []
-        for each in examples:
-            found.append(each if isinstance(each, Example) else as_example(each, self.task.source is not None))
-            self.task.check(found[-1])
+        found = [
+            each if isinstance(each, Example) else as_example(each, self.task.source is not None) for each in examples
+        ]
+        for each in found:
+            if not each.line:  # those of files were checked when they were read
+                self.task.check(each)
         if not found:
             raise SeqloomError("nothing to evaluate: the data is empty")
         return found

@@ -228,7 +228,8 @@ class Predictor(Answering):
         for rows in self.batches([max(each, key=len) for each in encoded], 1):
             memory = self.model.encode(self.padded([encoded[row] for row in rows]))
             if symbols:
-                found = [ranked(scores, n_best) for scores in self.said(head, memory).cpu().numpy()]
+                scores = self.said(head, memory).scores[:, 0].log_softmax(-1)  # (B, V)
+                found = [ranked(each, n_best) for each in scores.cpu().numpy()]
             else:
                 said = head.answer(memory)
                 found = [[(0.0, value[:length])] for value, length in zip(said.values.cpu(), said.lengths.tolist())]
@@ -244,11 +245,11 @@ class Predictor(Answering):
                 ]
         return answers
 
-    def said(self, head: Head, memory: Memory) -> Tensor:
-        """How likely each symbol is as an answer: log-probabilities.  (B, V)"""
+    def said(self, head: Decoder, memory: Memory, attention: bool = False) -> Output:
+        """What a head makes of each source: one symbol."""
         ones = memory.lengths.new_ones(memory.rows)
-        output: Output = head(memory, Padded(torch.full_like(ones, self.task.bos)[:, None], ones))
-        return output.scores[:, 0].log_softmax(-1)
+        output: Output = head(memory, Padded(torch.full_like(ones, self.task.bos)[:, None], ones), attention=attention)
+        return output
 
     @torch.inference_mode()
     def generate(

@@ -200,7 +200,7 @@ def _mapped(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"{path.name} has {size} bytes, not {expected}")
     if size == 0:  # an empty file cannot be mapped
         return np.zeros(shape, dtype)
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))  # plain: to index it costs half as much
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))  # plain: quicker to index
 
 
 def _one_line(error: Exception) -> str:

@@ -159,8 +159,10 @@ class Text(Codec):
         return [ids.tolist() for ids in self.encode_many(forms)]
 
     def elements(self, value: str) -> int | None:
+        if self.units not in ("word", "char"):
+            return None
         normal = self.normal(value)
-        return {"word": len(normal.split()), "char": len(normal)}.get(self.units)
+        return len(normal.split()) if self.units == "word" else len(normal)
 
     def normal(self, value: str) -> str:
         """The text as a perfect output would spell it: lower case and single spaces, if that is the codec's way."""

@@ -117,9 +117,10 @@ class Pairs(Task):
 
     def check(self, example: Example) -> None:
         """Places are those of the source; metrics may expect points there."""
-        count = None if self.source is None else self.source.elements(example.source)
-        if isinstance(self.target, Places) and count is not None:
-            self.target.check(example.target, example.source, count)
+        if isinstance(self.target, Places) and self.source is not None:
+            count = self.source.elements(example.source)
+            if count is not None:
+                self.target.check(example.target, example.source, count)
         for check in self.checks:
             check(example.source)
 
