@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import seqloom
-from seqloom import config
-from seqloom.choosing import KINDS, ROWS, Choice, choose
+from seqloom import choosing, config
+from seqloom.choosing import Choice, choose
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.arithmetic import arithmetic
 from seqloom.data.generators.hull import hull
@@ -169,6 +169,6 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
 
 
 def test_rows_of_a_batch_are_those_of_the_recipes():
-    recipes = {recipe for recipe, *_ in KINDS.values()}
+    recipes = {recipe for recipe, *_ in choosing.KINDS.values()}
     rows = {name: config.read(name)["task"].get("rows", 0) for name in recipes}
-    assert {name: number for name, number in rows.items() if number} == ROWS
+    assert {name: number for name, number in rows.items() if number} == choosing.ROWS
