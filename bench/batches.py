@@ -1,4 +1,4 @@
-"""Prepared batches as every worker reads them: symbols end to end in one file, padded when their turn comes."""
+"""Prepared batches as every worker reads them: tokens end to end in one file, padded when their turn comes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class PaddedBatch:
 
     @property
     def tokens(self) -> int:
-        """Target symbols that are real."""
+        """Target tokens that are real."""
         return int(self.target_lengths.sum())
 
 
 class Batches:
-    """batches.npz: source, target (symbols), lengths (N, 2), offsets (batches, 2) into the rows."""
+    """batches.npz: source, target (tokens), lengths (N, 2), offsets (batches, 2) into the rows."""
 
     def __init__(self, path: Path | str):
         with np.load(path) as file:
@@ -43,7 +43,7 @@ class Batches:
 
     @property
     def tokens(self) -> int:
-        """Target symbols of all batches, EOS included."""
+        """Target tokens of all batches, EOS included."""
         rows = np.concatenate([np.arange(begin, end) for begin, end in self.offsets])
         return int((self.lengths[rows, 1] + 1).sum())
 

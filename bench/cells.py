@@ -29,9 +29,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bench import measuring
-from seqloom.cells.lstm import LSTM
+from seqloom.config.discovery import parts
 from seqloom.contracts import Cell
-from seqloom.parts import parts
+from seqloom.nn.cells.lstm import LSTM
 from seqloom.types import Padded, State, hold
 
 SHAPES = {(32, 20, 64): 41, (64, 50, 128): 21, (128, 100, 256): 9}  # rows, T, size: how often
@@ -67,7 +67,7 @@ def earlier_parts(folder: Path) -> dict[str, type]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:
-        found: dict[str, type] = importlib.import_module("seqloom.parts").parts("cells")
+        found: dict[str, type] = importlib.import_module("seqloom.config.discovery").parts("cells")
     finally:
         sys.path.remove(str(folder))
         for name in ours():

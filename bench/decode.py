@@ -1,10 +1,10 @@
-"""How fast models decode: milliseconds a sentence, and how the cost of a symbol grows with what has been said.
+"""How fast models decode: milliseconds a sentence, and how the cost of a token grows with what has been said.
 
     python -m bench.decode [--threads N] [--peers NAME ...] [--models NAME ...] [--rounds N] [--before FOLDER] [--quick]
 
 Weights are random, shapes are the same. Every output is as long as the longest source of its batch: EOS is forbidden
 before and the search ends there, so that all make the same steps. Sentences are those of the validation set, in
-batches of like length. Seqloom is measured from text to text, the others from symbols to symbols.
+batches of like length. Seqloom is measured from text to text, the others from tokens to tokens.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ SETTINGS = {  # batch size, beam size
     "batch 64, beam 5": (64, 5),
 }
 GROWTH = {"batch 1, greedy": (1, 1), "batch 64, beam 5": (64, 5)}
-PRODUCED = (8, 32, 128, 512)  # symbols before the one that is timed
-SOURCE = 15  # symbols of a source where growth is measured
+PRODUCED = (8, 32, 128, 512)  # tokens before the one that is timed
+SOURCE = 15  # tokens of a source where growth is measured
 
 
 def sentences(data: pairs.Prepared, count: int) -> list[tuple[str, list[int]]]:
-    """So many validation sources, evenly from the shorter to the longer, with their symbols."""
+    """So many validation sources, evenly from the shorter to the longer, with their tokens."""
     assert data.task.source is not None
     texts = [example.source for example in data.examples]
     encoded = sorted((np.asarray(data.task.source.encode(text)).tolist(), text) for text in texts)
@@ -96,7 +96,7 @@ def measure(
 
 
 def growth(job: Message, rounds: int, produced: tuple[int, ...], largest: int = 64) -> list[dict[str, Any]]:
-    """What one more symbol costs after so many, of all rows of a batch together."""
+    """What one more token costs after so many, of all rows of a batch together."""
     words = {**job, "task": "growth", "shape": SHAPES["transformer"], "source": SOURCE}
     rows: list[dict[str, Any]] = []
     worker = Worker("seqloom", words, threads=job["threads"])
@@ -126,7 +126,7 @@ def show(result: measuring.Record) -> None:
                 if each["model"] == model and each["setting"] == setting:
                     table.add_row(each["system"], *cells(each))
             Console().print(table)
-    table = Table("", "produced", "ms a step", "ratio", title="Seqloom: the cost of one more symbol")
+    table = Table("", "produced", "ms a step", "ratio", title="Seqloom: the cost of one more token")
     for each in result["growth"]:
         if "failed" in each:
             table.add_row(each["setting"], each["failed"])

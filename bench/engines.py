@@ -4,7 +4,7 @@
 
 Both runs are exported, the Transformer also in 8 bits, and all answer the same sentences: how many outputs are those of
 the run, the task's metrics, the time. What is called by hand is CTranslate2 with the same options on the same batches,
-from symbols to symbols; it has no text to read or write. All take turns; times are those of the processor.
+from tokens to tokens; it has no text to read or write. All take turns; times are those of the processor.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from seqloom.answering import Answering
 from seqloom.engines.ctranslate2 import CTranslate2, names, supported, suppressed, wishes
+from seqloom.engines.export import export
 from seqloom.engines.exported import Exported
-from seqloom.engines.exporting import export
-from seqloom.files import replace_file, to_json
-from seqloom.predict import Predictor
+from seqloom.inference.constraints import build_constraints
+from seqloom.inference.find import batches
+from seqloom.inference.system import build_search, encode_source
+from seqloom.predictor import Predictor
+from seqloom.storage.files import replace_file, to_json
 
 BEAMS = {"greedy": 1, "beam of 5": 5}
 EXPORTS = {
@@ -44,13 +46,13 @@ METRIC, SLOWER = 0.1, 1.05
 
 
 def by_hand(model: Exported, sources: list[str], beam_size: int) -> Callable[[], None]:
-    """The engine alone: batches made, symbols encoded, options at hand."""
-    engine, search = model.engine, supported(model.search(beam_size=beam_size))
+    """The engine alone: batches made, tokens encoded, options at hand."""
+    engine, search = model.system.model, supported(build_search(model.system, beam_size=beam_size))
     assert isinstance(engine, CTranslate2)
-    encoded = [model.read(source)[0] for source in sources]
-    options = {**wishes(search), "suppress_sequences": suppressed(model.constraints((), ()))}
+    encoded = [encode_source(model.system, source)[0] for source in sources]
+    options = {**wishes(search), "suppress_sequences": suppressed(build_constraints(model.system, None))}
     jobs = []
-    for rows in model.batches(encoded, beam_size):
+    for rows in batches([len(each) for each in encoded], beam_size):
         batch = [encoded[row] for row in rows]
         jobs.append(([names(source) for source in batch], max(engine.limits(batch, search.opening, 0))))
 
@@ -95,7 +97,9 @@ def figures(values: list[float], unit: list[float] | None = None) -> dict[str, f
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def measure(models: dict[str, Answering], sources: list[str], references: Any, rounds: int) -> dict[str, Any]:
+def measure(
+    models: dict[str, Predictor | Exported], sources: list[str], references: Any, rounds: int
+) -> dict[str, Any]:
     """For greedy and beam search: what each says, how good it is, how long it takes."""
     record: dict[str, Any] = {}
     for label, beam_size in BEAMS.items():
@@ -104,7 +108,7 @@ def measure(models: dict[str, Answering], sources: list[str], references: Any, r
             name: partial(model.predict, sources, beam_size=beam_size) for name, model in models.items()
         }
         for name, model in models.items():
-            if isinstance(model, Exported) and isinstance(model.engine, CTranslate2):
+            if isinstance(model, Exported) and isinstance(model.system.model, CTranslate2):
                 runs[f"{name}, by hand"] = by_hand(model, sources, beam_size)
         spent = timed(runs, rounds)
         record[label] = {}
@@ -167,7 +171,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="results/bench-engines.json unless told")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    models: dict[str, Answering] = {
+    models: dict[str, Predictor | Exported] = {
         name: Predictor.load(getattr(options, name)) for name in ("transformer", "recurrent")
     }
     with tempfile.TemporaryDirectory() as house:

@@ -73,7 +73,7 @@ def of_decoding(record: Record) -> list[Gate]:
             row["produced"]: row["ratio"] for row in record["growth"] if row["setting"] == setting and "produced" in row
         }
         if 512 in ratios:
-            gates.append(Gate(f"{setting}: a step after 512 symbols, to one after 8", "<=", bound, ratios[512]))
+            gates.append(Gate(f"{setting}: a step after 512 tokens, to one after 8", "<=", bound, ratios[512]))
     return gates
 
 

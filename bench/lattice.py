@@ -1,4 +1,4 @@
-"""What the sum over a transducer's alignments costs, and how it grows with inputs, labels and symbols.
+"""What the sum over a transducer's alignments costs, and how it grows with inputs, labels and tokens.
 
     OMP_NUM_THREADS=1 python -m bench.lattice [--repeats N] [--out FILE]
 
@@ -28,7 +28,7 @@ from torch.nn import functional
 from bench import measuring
 from bench.pipe import HOME, peak_megabytes
 from bench.scale import exponent
-from seqloom.layers.lattice import added_log_probs_of, all_paths, log_probs_of
+from seqloom.nn.ops.lattice import added_log_probs_of, all_paths, log_probs_of
 
 BLANK = 0
 WARMING = 1

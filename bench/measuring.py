@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.pipe import Message, Worker
-from seqloom.files import replace_file, to_json
+from seqloom.storage.files import replace_file, to_json
 
 Record = dict[str, Any]
 Found = dict[str, list[Message]]  # by name, what its turns found

@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from bench import measuring
-from seqloom.attention.additive import Additive
 from seqloom.contracts import Decoder, Encoder, Objective
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transformer import Transformer
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.encoders.transformer import Transformer as TransformerEncoder
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.nn.model import Model
 from seqloom.objectives.any_order import AnyOrder
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.dad import DataAsDemonstrator
@@ -67,10 +67,10 @@ def objectives() -> dict[str, tuple[Objective, float, float]]:
         "scheduled sampling, steps": (ScheduledSampling(form="steps"), 0.5, 1 + 3),
         "scheduled sampling, two passes": (ScheduledSampling(form="two_passes"), 0.5, 1 + 3),
         "DAD": (DataAsDemonstrator(form="steps"), 0.5, 1 + 3),
-        "E2E, all symbols": (EndToEnd(), 1.0, 3),
+        "E2E, all tokens": (EndToEnd(), 1.0, 3),
         "RAML": (RewardAugmented(vocabulary=VOCABULARY, decode=None), 0.5, 3),
         "RAML, 4 outputs": (RewardAugmented(vocabulary=VOCABULARY, decode=None, samples=4), 0.5, 4 * 3),
-        "MIXER, all symbols": (Mixer(hidden_size=SIZE, decode=None), 1.0, 1 + 3),
+        "MIXER, all tokens": (Mixer(hidden_size=SIZE, decode=None), 1.0, 1 + 3),
         "expected reward, 5 outputs": (ExpectedReward(**asked), 0.5, 5 * (1 + 3)),
         "expected reward, greedy baseline": (ExpectedReward(**asked, baseline="greedy"), 0.5, 5 * (1 + 3) + 1),
         "minimum risk, 10 outputs": (MinimumRisk(decode=None, longest=1.0), 0.5, 10 + 11 * 3),
@@ -134,7 +134,7 @@ def main() -> None:
     record = measuring.record(
         "objectives",
         torch.get_num_threads(),
-        shape=f"{ROWS} rows, {LENGTH} symbols, vocabulary {VOCABULARY}, size {SIZE}",
+        shape=f"{ROWS} rows, {LENGTH} tokens, vocabulary {VOCABULARY}, size {SIZE}",
         repeats=options.repeats,
         models={name: measure(model, batch(), options.repeats) for name, model in models().items()},
     )

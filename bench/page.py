@@ -12,8 +12,8 @@ from typing import Any
 
 from bench import gates
 from bench.measuring import Record
-from seqloom.explain import plot
-from seqloom.files import replace_file
+from seqloom.analysis import plot
+from seqloom.storage.files import replace_file
 
 Row = dict[str, Any]
 
@@ -88,7 +88,7 @@ def ratio(row: Row) -> str:
 def training(record: Record, name: str, images: Path) -> list[str]:
     lines = heading(f"Training, {record['threads']} thread(s)", record)
     lines += [
-        f"Batches of about 4,096 symbols, {record['batches']} a turn from the narrowest to the widest, joint byte pairs"
+        f"Batches of about 4,096 tokens, {record['batches']} a turn from the narrowest to the widest, joint byte pairs"
         f" of {record['vocabulary']:,}; {100 * record['padding']:.1f} % of an epoch's batches is padding.",
         "",
     ]
@@ -105,7 +105,7 @@ def training(record: Record, name: str, images: Path) -> list[str]:
                         f"{row['megabytes']:,}",
                     ]
                 cells.append([row["system"], *figures])
-        lines += [*table([f"**{model}**", "target symbols/s", "ratio", "by processor time", "MB"], cells), ""]
+        lines += [*table([f"**{model}**", "target tokens/s", "ratio", "by processor time", "MB"], cells), ""]
     bars(record["rows"], "model", images / f"{name}.svg")
     lines.append(f"![Speed of training, as a ratio to the bare loop](images/{name}.svg)")
     return lines + bullets(gates.of_training(record))
@@ -134,7 +134,7 @@ def decoding(record: Record, name: str, images: Path) -> list[str]:
             points = [row for row in grown if row["setting"] == setting]
             times = [row["milliseconds"]["median"] for row in points]
             panel.plot([row["produced"] for row in points], times, marker="o", label=setting, **plot.line(number))
-        decorate(figure, panel, "symbols already produced", "ms a step of the whole batch")
+        decorate(figure, panel, "tokens already produced", "ms a step of the whole batch")
         plot.save(figure, images / f"{name}-growth.svg")
         rows = [[row["setting"], str(row["produced"]), spread(row["milliseconds"], 2), ratio(row)] for row in grown]
         lines += ["", *table(["Seqloom", "produced", "ms a step", "to the first"], rows), ""]
@@ -163,7 +163,7 @@ def scaling(record: Record, name: str, images: Path) -> list[str]:
             figures = [row["run"], spread(row["starting"], 2), spread(row["speed"]), f"{row['megabytes']:,}"]
         rows.append([f"{row['pairs']:,}", *figures])
     if rows:
-        lines += [*table(["pairs", "run", "start-up s", "target symbols/s", "MB"], rows), ""]
+        lines += [*table(["pairs", "run", "start-up s", "target tokens/s", "MB"], rows), ""]
         corpora([row for row in record["corpora"] if "failed" not in row], images / f"{name}-corpus.svg")
         lines += [f"![Start-up and memory against the corpus](images/{name}-corpus.svg)", ""]
     exponents = []
@@ -173,11 +173,11 @@ def scaling(record: Record, name: str, images: Path) -> list[str]:
             times = [point["median"] for point in found["microseconds"]]
             label = f"{kind}: exponent {found['exponent']:.2f}"
             panel.plot(each["values"], times, marker="o", label=label, **plot.line(number))
-        decorate(figure, panel, each["name"], "microseconds a symbol")
+        decorate(figure, panel, each["name"], "microseconds a token")
         plot.save(figure, images / f"{name}-{each['name']}.svg")
         kinds = [each["kinds"].get(kind) for kind in ("training", "decoding")]
         exponents.append([each["name"], *("-" if kind is None else f"{kind['exponent']:.2f}" for kind in kinds)])
-    lines += table(["time a symbol against", "exponent in training", "exponent in decoding"], exponents)
+    lines += table(["time a token against", "exponent in training", "exponent in decoding"], exponents)
     lines += ["", *(f"![Against {each['name']}](images/{name}-{each['name']}.svg)" for each in record["sweeps"])]
     return lines + bullets(gates.of_scaling(record))
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from bench.shapes import PAD
-from seqloom import config
+from seqloom.config.build import build_task
 from seqloom.data import batching, dataset
 from seqloom.data.corpus import Corpus
-from seqloom.fitting import cache_folder
 from seqloom.tasks.pairs import Pairs
+from seqloom.train.fit import cache_folder
 
 # Of Multi30k in joint byte pairs: the mean and deviation of log lengths, and how far the sides go together.
 LOG_LENGTH, DEVIATION, CORRELATION = 2.55, 0.32, 0.8
@@ -67,8 +67,8 @@ def prepared(quick: bool = False) -> Prepared:
     else:
         name, units = f"{rows:,} generated pairs with the lengths of Multi30k", "word"
         data, valid = list(generated(rows, vocabulary)), list(generated(rows // 20 + 20, vocabulary, seed=2))
-    text = {"type": "text", "units": units, "size": vocabulary - 4}  # beside the four symbols
-    task = config.build_task({"task": {"source": text, "target": text, "joint": True}})
+    text = {"type": "text", "units": units, "size": vocabulary - 4}  # beside the four tokens
+    task = build_task({"task": {"source": text, "target": text, "joint": True}})
     assert isinstance(task, Pairs)
     found = dataset.prepare(
         data, valid, source=task.source, target=task.target, joint=True, seed=1, cache=folder() / "data"

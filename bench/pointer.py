@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from bench import measuring
-from seqloom.attention.additive import Additive
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.codecs.places import Places
 from seqloom.data.generators.hull import hull
-from seqloom.data.numbers import Numbers
-from seqloom.data.places import Places
-from seqloom.data.symbols import BOS, EOS, SYMBOLS
-from seqloom.decoders.pointer import Pointer
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.model import Model
+from seqloom.data.special_tokens import BOS, EOS, SPECIAL
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.pointer import Pointer
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Batch
@@ -52,7 +52,7 @@ def pointing(batch: Batch, size: int = SIZE) -> Callable[[], Tensor]:
     torch.manual_seed(1)
     encoder = Recurrent(features=2, embedding_size=EMBEDDING, size=size)
     decoder = Pointer(
-        vocabulary=len(SYMBOLS),
+        vocabulary=len(SPECIAL),
         memory_size=size,
         bos=BOS,
         eos=EOS,

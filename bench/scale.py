@@ -5,7 +5,7 @@
 Corpora are generated and trained on by the command a user would type, with a small model and an empty cache, then again
 with what the first run left there; what is not training is start-up. For the rest one Transformer (`bench.shapes`)
 makes updates and searches while one thing grows, everything else stays, and the points take turns. An exponent is the
-slope of a line through log time a symbol over log size.
+slope of a line through log time a token over log size.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from rich.table import Table
 from bench import commanding, measuring, pairs
 from bench.shapes import BETAS, BOS, CLIP, EOS, LABEL_SMOOTHING, LEARNING_RATE, PAD, TRANSFORMER, UNK
 from bench.start import launch
-from seqloom.decoders.transformer import Transformer as Decoder
-from seqloom.encoders.transformer import Transformer as Encoder
-from seqloom.files import replace_file
-from seqloom.model import Model
+from seqloom.nn.decoders.transformer import Transformer as Decoder
+from seqloom.nn.encoders.transformer import Transformer as Encoder
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned
+from seqloom.search.constraints.every import Banned
+from seqloom.storage.files import replace_file
 from seqloom.types import Batch, Padded
 
 CORPORA = (10_000, 100_000, 1_000_000)  # pairs
@@ -60,7 +60,7 @@ class Point:
     """A model and what it is given."""
 
     vocabulary: int = 8000
-    length: int = 16  # symbols of a source and of a target
+    length: int = 16  # tokens of a source and of a target
     batch: int = 64  # rows
     beam: int = 5
     width: int = TRANSFORMER["size"]
@@ -131,7 +131,7 @@ def symbols(point: Point) -> Padded:
 
 
 def training(point: Point) -> Callable[[], float]:
-    """Microseconds of an update for each target symbol."""
+    """Microseconds of an update for each target token."""
     model, objective = built(point).train(), CrossEntropy(label_smoothing=LABEL_SMOOTHING)
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
     batch = Batch(symbols(point), symbols(point), symbols(point))
@@ -149,7 +149,7 @@ def training(point: Point) -> Callable[[], float]:
 
 
 def decoding(point: Point) -> Callable[[], float]:
-    """Microseconds of a search for each symbol of its outputs."""
+    """Microseconds of a search for each token of its outputs."""
     model, source = built(point).eval(), symbols(point)
     search = BeamSearch(beam_size=point.beam, minimum_length=point.length - 1, maximum_length=point.length)
 
@@ -163,7 +163,7 @@ def decoding(point: Point) -> Callable[[], float]:
 
 
 def sweep(name: str, values: tuple[int, ...], base: Point, rounds: int) -> dict[str, Any]:
-    """Times a symbol of training and decoding while one thing grows, and the exponents."""
+    """Times a token of training and decoding while one thing grows, and the exponents."""
     made: dict[str, Any] = {"name": name, "values": list(values), "kinds": {}}
     for kind, measured in (("training", training), ("decoding", decoding)):
         if name == "beam" and kind == "training":
@@ -208,7 +208,7 @@ def show(result: measuring.Record) -> None:
         table.add_row(f"{row['pairs']:,}", row["run"], f"{spent['median']:.2f}", spread, speed, str(row["megabytes"]))
     Console().print(table)
     for each in result["sweeps"]:
-        table = Table(each["name"], *each["kinds"], title=f"microseconds a symbol against {each['name']}")
+        table = Table(each["name"], *each["kinds"], title=f"microseconds a token against {each['name']}")
         for place, value in enumerate(each["values"]):
             medians = [kind["microseconds"][place]["median"] for kind in each["kinds"].values()]
             table.add_row(f"{value:,}", *(f"{median:.0f}" for median in medians))

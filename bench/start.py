@@ -2,7 +2,7 @@
 
     python -m bench.start [--threads N] [--rounds N] [--quick]
 
-Models have random weights and the shapes of `bench.shapes`; an answer has fifteen symbols. Commands take turns; the
+Models have random weights and the shapes of `bench.shapes`; an answer has fifteen tokens. Commands take turns; the
 first round, which warms the disk's cache, does not count.
 """
 
@@ -24,9 +24,9 @@ from bench import commanding, measuring, pairs
 from bench.pipe import HOME
 from bench.shapes import EOS, SHAPES
 from bench.workers.seqloom import recipe
-from seqloom import config
-from seqloom.checkpoint import Run
-from seqloom.weights import weights_of
+from seqloom.config.build import build_model
+from seqloom.storage.run import Run
+from seqloom.storage.weights import weights_of
 
 LENGTH = 15  # of an answer, EOS included
 SEQLOOM = [sys.executable, "-m", "seqloom"]
@@ -41,7 +41,7 @@ def made_run(data: pairs.Prepared, model: str, path: Path) -> Path:
     full = recipe(SHAPES[model], data.units, data.vocabulary)
     full["search"] = {**full["search"], "minimum_length": LENGTH - 1, "maximum_length": LENGTH}
     torch.manual_seed(1)
-    built = config.build_model(full, data.task.source, data.task.target)
+    built = build_model(full, data.task.source, data.task.target)
     if model == "transformer":  # an engine that does not force EOS must want it, once it is allowed
         direction = torch.nn.functional.normalize(torch.randn(SHAPES[model]["size"]), dim=0)
         decoder = cast(Any, built.decoder)

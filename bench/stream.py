@@ -23,7 +23,7 @@ import torch
 
 from bench import measuring
 from seqloom.errors import SeqloomError
-from seqloom.predict import Predictor
+from seqloom.predictor import Predictor
 
 CHUNK = 0.1  # seconds
 

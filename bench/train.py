@@ -1,8 +1,8 @@
-"""How fast models train: target symbols a second, and the memory it takes.
+"""How fast models train: target tokens a second, and the memory it takes.
 
     python -m bench.train [--threads N] [--peers NAME ...] [--models NAME ...] [--rounds N] [--before FOLDER] [--quick]
 
-All systems build the same model, see the same batches (about 4,096 symbols of like length, padding included), drop
+All systems build the same model, see the same batches (about 4,096 tokens of like length, padding included), drop
 out, smooth labels, clip and step alike. Each is a process of its own; they take turns. A figure is a median over
 rounds with its spread; a ratio is the median of the ratios to the bare loop in the same round.
 """

@@ -1,5 +1,5 @@
 """python -m seqloom, which is also how torchrun starts us."""
 
-from seqloom.awake import main
+from seqloom.cli.main import main
 
 main()

@@ -1,5 +1,6 @@
 """The one exception a user meets: what went wrong, where, what was expected, what to do."""
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -26,3 +27,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f' (did you mean "{close[0]}"?)'
     return f" (known: {', '.join(choices)})" if choices else ""
+
+
+def show(value: Any) -> str:
+    """A value on one line, short, as an error quotes it."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of what an exception says."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def under(key: str, name: str) -> str:
+    """The key of an entry of a table."""
+    return f"{key}{'' if key.endswith(': ') else '.'}{name if name.isprintable() else show(name)}"

@@ -90,6 +90,7 @@ class Padded:
 
     values: Array  # (B, T, ...)
     lengths: Array  # (B,)
+    parts: dict[str, Padded] = field(default_factory=dict)  # the same sources in other ways, with lengths of their own
 
     @property
     def mask(self) -> Array:
@@ -108,7 +109,8 @@ class Padded:
 
     def to(self, device: Any) -> Padded:
         """As tensors on a device of torch."""
-        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device))
+        parts = {name: part.to(device) for name, part in self.parts.items()}
+        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts)
 
     def like(self, array: Array) -> Padded:
         """As arrays of the same kind, on the same device."""
@@ -241,7 +243,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Output:
-    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real symbols."""
+    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real tokens."""
 
     hidden: Array  # (rows, U, D): what the last projection sees
     project: Callable[[Array], Array]  # (..., D) -> (..., V): logits, position by position
@@ -279,5 +281,5 @@ class Hypothesis:
     tokens: list[int]  # without BOS and EOS
     score: float  # what the search ranked by
     log_probs: list[float]  # one a token, EOS included where the decoder has one
-    attention: list[list[float]] | None = None  # on request: a row a token and EOS, a column a source symbol
+    attention: list[list[float]] | None = None  # on request: a row a token and EOS, a column a source token
     times: list[int] | None = None  # one a token: how many states of the memory had been read; None where all are

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom.attention.additive import Additive
-from seqloom.attention.bilinear import Bilinear
-from seqloom.attention.dot import Dot
-from seqloom.attention.monotonic import Monotonic
-from seqloom.attention.multihead import MultiHead
-from seqloom.attention.projected import Projected
-from seqloom.cells.adaptive import Adaptive
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.cells.mut import MUT
+from seqloom.config.discovery import parts
 from seqloom.contracts import Decoder, Encoder, Head, Online
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transformer import Transformer
-from seqloom.parts import parts
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.bilinear import Bilinear
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.attention.monotonic import Monotonic
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.attention.projected import Projected
+from seqloom.nn.cells.adaptive import Adaptive
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.cells.mut import MUT
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transformer import Transformer
 from seqloom.types import Memory, Padded
 
 VOCABULARY, PAD, UNK, BOS, EOS, FEATURES = 9, 0, 1, 2, 3, 4
@@ -236,7 +236,7 @@ def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
 
 
 def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
-    """Tables of symbols: a row a sentence of one word to all."""
+    """Tables of tokens: a row a sentence of one word to all."""
     generator = torch.Generator().manual_seed(0)
     values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths), width), generator=generator)
     words = torch.randint(1, width + 1, (len(lengths), max(lengths), 1), generator=generator)
@@ -245,7 +245,7 @@ def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
 
 
 def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
-    """Symbols, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
+    """Tokens, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
     symbols = source(lengths)
     if getattr(part, "nested", False):
         return stories(lengths)

@@ -18,10 +18,13 @@ from bench.pipe import HOME, Worker
 from bench.scale import exponent
 from bench.shapes import BOS, EOS, SHAPES
 from bench.workers import loop
-from seqloom import config
+from seqloom.config.build import build_model, build_task
+from seqloom.config.complete import complete
+from seqloom.config.discovery import parts
+from seqloom.config.recipes import override, read_recipe
 from seqloom.data import batching
-from seqloom.parts import parts
-from seqloom.predict import Predictor
+from seqloom.inference.system import System
+from seqloom.predictor import Predictor
 
 
 def run(name: str, *words: str, cache: Path) -> dict[str, object]:
@@ -105,7 +108,7 @@ def test_a_worker_that_fails_says_why() -> None:
 
 def test_outputs_of_another_length_are_refused() -> None:
     loop.check([14, 15, 16], 3, 15)
-    with pytest.raises(RuntimeError, match="10 to 15 symbols where 15"):
+    with pytest.raises(RuntimeError, match="10 to 15 tokens where 15"):
         loop.check([15, 10], 2, 15)
     with pytest.raises(RuntimeError):
         loop.check([15], 2, 15)
@@ -148,7 +151,7 @@ def test_every_objective_that_compares_symbols_has_its_cost_measured(
     record = measuring.record("objectives", 1, shape="small", repeats=1, models={"recurrent": found})
     measuring.write(record, tmp_path / "results" / "bench-objectives.json")
     write_page(tmp_path)
-    assert "| MIXER, all symbols |" in (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| MIXER, all tokens |" in (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
 def test_ways_through_a_lattice_agree_and_their_costs_are_on_the_page(tmp_path: Path) -> None:
@@ -195,15 +198,13 @@ def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Pa
         soundfile.write(tmp_path / f"{number}.wav", chance.normal(0, 0.1, 8000), 8000)
     table = tmp_path / "sounds.tsv"
     table.write_text("0.wav\tone two\n1.wav\ttwo\n")
-    recipe = config.override(
-        config.read("speech-ctc"), ["encoder.size=4", "encoder.embedding_size=4", "encoder.layers=1"]
-    )
-    full = config.complete(recipe, "test")
-    task = config.build_task(full)
+    recipe = override(read_recipe("speech-ctc"), ["encoder.size=4", "encoder.embedding_size=4", "encoder.layers=1"])
+    full = complete(recipe, "test")
+    task = build_task(full)
     assert task.source is not None
     task.source.fit([str(tmp_path / "0.wav")])
     task.target.fit(["one two"])
-    model = Predictor(config.build_model(full, task.source, task.target), task, full)
+    model = Predictor(System(build_model(full, task.source, task.target), task, full))
     rows = stream.measure(model, table, 5, minute=1.0, beam_size=2)
     assert len(rows) == 5
     assert all(row["seconds"] > 0 and row["megabytes"] > 0 for row in rows)

@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom import checkpoint, files
-from seqloom.checkpoint import Run, average, load_weights, save_weights
+from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
+from seqloom.storage import files
+from seqloom.storage import run as checkpoint
+from seqloom.storage.run import Run, average, load_weights, save_weights
+from seqloom.storage.weights import skip_initialisation, weights_of
 from seqloom.train.optimiser import NamedOptimiser
-from seqloom.train.settings import Settings
-from seqloom.weights import unwritten, weights_of
 
 
 class Tied(nn.Module):
@@ -147,7 +148,7 @@ def test_weights_that_do_not_fit_are_refused_in_one_line_and_change_nothing(tmp_
         return str(caught.value)
 
     save_weights(whole, file)
-    assert "the vocabulary has 12 symbols, the weights 10" in refusal(Tied(symbols=12))
+    assert "the vocabulary has 12 tokens, the weights 10" in refusal(Tied(symbols=12))
     assert '"embedding.weight" has shape (10, 4), the model expects (10, 6)' in refusal(Tied(size=6))
     assert 'lacks tensor "weight" and 1 more' in refusal(nn.Linear(2, 2))
     save_weights({**whole, "strange": torch.zeros(1)}, file)
@@ -307,7 +308,7 @@ def test_the_average_of_checkpoints_is_their_mean_and_counters_are_left_alone(tm
 def test_modules_without_first_values_draw_no_random_numbers_and_others_do_again() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    with unwritten():
+    with skip_initialisation():
         nn.LSTM(3, 4), nn.Linear(3, 4), nn.Embedding(3, 4)
     assert torch.equal(torch.get_rng_state(), before)
     nn.Linear(3, 4)

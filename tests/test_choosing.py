@@ -11,8 +11,10 @@ import pytest
 import torch
 
 import seqloom
-from seqloom import choosing, config
-from seqloom.choosing import Choice, choose
+from seqloom.config import automatic as choosing
+from seqloom.config.automatic import Choice, choose
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, read_recipe
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.arithmetic import arithmetic
 from seqloom.data.generators.hull import hull
@@ -55,7 +57,7 @@ def test_each_kind_is_known_and_its_recipe_takes_what_is_changed(
     assert choice.reasons[0].startswith(f"Chose the recipe {recipe}: {len(examples)} pairs, sources are ")
     assert why in choice.reasons[0]
     assert "updates in" in choice.reasons[0]
-    config.complete(config.override(config.read(recipe), choice.settings), recipe, False)
+    complete(override(read_recipe(recipe), choice.settings), recipe, False)
 
 
 def test_one_bad_line_of_many_changes_nothing_and_many_do() -> None:
@@ -119,7 +121,7 @@ def test_what_was_chosen_trains(
     examples: list[Example], recipe: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
-    model = seqloom.fit(examples, out=tmp_path / "run", settings=["train.steps=1"], display=Display.silent())
+    model = seqloom.fit(examples, out=tmp_path / "run", settings=["train.steps=1"], display=Display.quiet())
     assert model.predict([examples[0].source])[0]
 
 
@@ -153,7 +155,7 @@ def test_a_story_may_be_a_list_of_sentences() -> None:
 )
 def test_other_values_than_texts_ask_for_a_recipe_in_one_line(pair: tuple[Any, Any], tmp_path: Path) -> None:
     with pytest.raises(SeqloomError) as caught:
-        seqloom.fit([pair] * 20, out=tmp_path / "run", display=Display.silent())
+        seqloom.fit([pair] * 20, out=tmp_path / "run", display=Display.quiet())
     assert "name a recipe" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
@@ -163,12 +165,12 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     pairs = [(points(each), places(each)) for each in hull(40)]
     small = ["encoder.size=8", "decoder.size=8", "train.steps=1"]
-    model = seqloom.fit(pairs, out=tmp_path / "run", settings=small, display=Display.silent())
+    model = seqloom.fit(pairs, out=tmp_path / "run", settings=small, display=Display.quiet())
     answer = model.predict([pairs[0][0]])[0]
     assert answer[0] == answer[-1]
 
 
 def test_rows_of_a_batch_are_those_of_the_recipes():
     recipes = {recipe for recipe, *_ in choosing.KINDS.values()}
-    rows = {name: config.read(name)["task"].get("rows", 0) for name in recipes}
+    rows = {name: read_recipe(name)["task"].get("rows", 0) for name in recipes}
     assert {name: number for name, number in rows.items() if number} == choosing.ROWS

@@ -13,15 +13,16 @@ import pytest
 import torch
 
 import seqloom
-from seqloom import config
-from seqloom.checkpoint import Run
+from seqloom.analysis import plot
+from seqloom.analysis.compare import Estimate, averaged, compare, picture
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, read_recipe
 from seqloom.errors import SeqloomError
-from seqloom.explain import plot
-from seqloom.explain.compare import Estimate, averaged, compare, picture
+from seqloom.storage.run import Run
 
 
 def recipe(*settings: str, name: str = "dates") -> dict[str, Any]:
-    return config.complete(config.override(config.read(name), list(settings)), name)
+    return complete(override(read_recipe(name), list(settings)), name)
 
 
 def trained(path: Path, *settings: str, exact: float = 90.0, loss: float = 0.5, name: str = "dates") -> Path:

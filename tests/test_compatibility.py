@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from seqloom.checkpoint import FORMAT
+from seqloom.storage.run import FORMAT
 from tests.stored_runs.make import WORDS, answers
 
 STORED = sorted((Path(__file__).parent / "stored_runs").glob("format_*"))

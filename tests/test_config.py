@@ -16,10 +16,16 @@ from typing import Any
 
 import pytest
 
-from seqloom import config
-from seqloom.data.symbols import BOS, EOS, PAD
+from seqloom.config import recipes
+from seqloom.config.build import build_model, build_part, build_task
+from seqloom.config.complete import complete, fill_part
+from seqloom.config.discovery import CONTRACTS, parameters, parts, slot
+from seqloom.config.recipes import describe, difference, override, packaged, read_recipe
+from seqloom.config.settings import Data, build_settings
+from seqloom.data.special_tokens import BOS, EOS, PAD
 from seqloom.errors import SeqloomError
-from seqloom.parts import ABSENT, CONTRACTS, parameters, parts, slot
+from seqloom.storage.toml import read_toml, write_toml
+from seqloom.values import ABSENT
 
 DECODER_METHODS = """
     def prepare(self, memory): return memory
@@ -40,7 +46,7 @@ CELL_METHODS = """
     def forward(self, projected, state): return projected, state
 """
 HOUSE = {
-    "cells/lstm.py": f"""
+    "nn/cells/lstm.py": f"""
 from seqloom.contracts import Cell
 class LSTM(Cell):
     def __init__(self, *, input_size: int, size: int, forget_bias: float = 1):
@@ -49,15 +55,15 @@ class LSTM(Cell):
 {CELL_METHODS}
 class _Helper(LSTM): pass
 """,
-    "cells/mut_one.py": f"""
+    "nn/cells/mut_one.py": f"""
 from seqloom.contracts import Cell
 class Mut(Cell):
 {CELL_METHODS}
 """,
-    "encoders/recurrent.py": """
+    "nn/encoders/recurrent.py": """
 from __future__ import annotations
 from collections.abc import Callable
-from seqloom.cells.lstm import LSTM
+from seqloom.nn.cells.lstm import LSTM
 from seqloom.contracts import Cell, Encoder
 class Recurrent(Encoder):
     def __init__(self, *, vocabulary: int, pad: int, size: int = 8, cell: Callable[..., Cell] = LSTM):
@@ -66,13 +72,13 @@ class Recurrent(Encoder):
         self.cell = cell(input_size=size, size=size)
     def forward(self, source, attention=False): raise NotImplementedError
 """,
-    "decoders/recurrent.py": f"""
+    "nn/decoders/recurrent.py": f"""
 from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
-from seqloom.cells.lstm import LSTM
+from seqloom.nn.cells.lstm import LSTM
 from seqloom.contracts import Cell, Codec, Decoder
 class Recurrent(Decoder):
     def __init__(self, *, vocabulary: int, memory_size: int, bos: int, eos: int, size: int = 256,
@@ -86,7 +92,7 @@ class Recurrent(Decoder):
         self.bos, self.eos = bos, eos
 {DECODER_METHODS}
 """,
-    "decoders/shared.py": """
+    "nn/decoders/shared.py": """
 from seqloom.contracts import Decoder
 class SharedDecoder(Decoder): pass
 """,
@@ -106,18 +112,18 @@ class Beam(Search):
     def advance(self, decoder, memory, beam): raise NotImplementedError
     def finish(self, decoder, memory, beam): raise NotImplementedError
 """,
-    "data/text.py": f"""
+    "data/codecs/text.py": f"""
 from seqloom.contracts import Codec
 class Text(Codec):
     def __init__(self, *, size: int = 100): self.vocabulary = size
 {CODEC_METHODS}
 """,
-    "data/sound.py": f"""
+    "data/codecs/sound.py": f"""
 from seqloom.contracts import Codec
 class Sound(Codec):
 {CODEC_METHODS}
 """,
-    "data/readers.py": "",
+    "data/codecs/readers.py": "",
     "metrics/bleu.py": "HIGHER_IS_BETTER = True",
     "metrics/exact_match.py": "HIGHER_IS_BETTER = True",
     "metrics/shared.py": "",
@@ -129,19 +135,6 @@ class Pairs(Task):
     bos, eos, plan, in_order, collate = 2, 3, None, None, None
     def __init__(self, *, target: Codec, source: Codec | None = None, joint: bool = False, metrics: Sequence[str] = ()):
         self.target, self.source, self.joint, self.metrics = target, source, joint, metrics
-""",
-    "train/settings.py": """
-from __future__ import annotations
-from dataclasses import dataclass, field
-@dataclass(frozen=True)
-class Settings:
-    tokens: int = 4096
-    betas: tuple[float, float] = (0.9, 0.98)
-    steps: int | None = None
-    stages: list[str] = field(default_factory=lambda: ["all"])
-    def __post_init__(self):
-        if self.tokens < 1:
-            raise ValueError(f"tokens = {self.tokens} must be 1 or more")
 """,
 }
 OWN = f"""
@@ -158,9 +151,9 @@ class Stranger: pass
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The folders of the toolkit, with small parts instead of its own; the toolkit is as before afterwards."""
-    folders = sorted({name.partition("/")[0] for name in HOUSE} | {"attention"})
-    packages = {folder: importlib.import_module(f"seqloom.{folder}") for folder in folders}
-    prefixes = tuple(f"seqloom.{folder}." for folder in folders)
+    folders = sorted({name.rpartition("/")[0] for name in HOUSE} | {"nn/attention", "nn/heads"})
+    packages = {folder: importlib.import_module(f"seqloom.{folder}".replace("/", ".")) for folder in folders}
+    prefixes = tuple(f"{package.__name__}." for package in packages.values())
     before = {name: module for name, module in sys.modules.items() if name.startswith(prefixes)}
     attributes = {folder: dict(vars(package)) for folder, package in packages.items()}
     for name in before:
@@ -200,13 +193,13 @@ def complaint(function: Any, *arguments: Any, **named: Any) -> str:
 
 
 def complaint_about(**changes: Any) -> str:
-    return complaint(config.complete, recipe(**changes), "x.toml")
+    return complaint(complete, recipe(**changes), "x.toml")
 
 
 @pytest.mark.usefixtures("house")
 class TestComplete:
     def test_every_default_is_written_out_in_the_order_of_the_constructor(self) -> None:
-        full = config.complete(recipe(), "x.toml")
+        full = complete(recipe(), "x.toml")
         assert list(full) == [
             "seed",
             "share_embeddings",
@@ -233,53 +226,50 @@ class TestComplete:
         assert full["encoder"]["cell"] == {"type": "lstm", "forget_bias": 1.0}
         assert full["objective"] == {"type": "cross_entropy", "label_smoothing": 0.0}
         assert full["search"] == {"type": "beam", "beam_size": 5}
-        assert full["train"] == {"tokens": 4096, "betas": [0.9, 0.98], "stages": ["all"]}
+        assert (full["train"]["tokens"], full["train"]["betas"]) == (4096, [0.9, 0.98])
+        assert "steps" not in full["train"]
         assert full["task"]["source"] == {"type": "text", "size": 100}
         assert full["data"] == {"max_characters": 20_000, "skip_bad": False}
 
     def test_completing_what_was_written_and_loaded_changes_nothing(self, tmp_path: Path) -> None:
         given = recipe(
-            seed=7, init="runs/a", data={"train": ["a", "b"], "test": "c"}, train={"steps": 3, "betas": [0, 1]}
+            seed=7, init="runs/a", data={"train": ["a", "b"], "test": "c"}, train={"steps": 3, "betas": [0, 0.5]}
         )
-        once = config.complete(given, "x.toml")
-        config.write(once, tmp_path / "config.toml")
-        again = config.complete(config.load(tmp_path / "config.toml"), "x.toml")
+        once = complete(given, "x.toml")
+        write_toml(once, tmp_path / "config.toml")
+        again = complete(read_toml(tmp_path / "config.toml"), "x.toml")
         assert again == once
         assert repr(again) == repr(once)  # the order and the types of numbers too
 
     def test_the_recipe_itself_stays_as_it_was(self) -> None:
         given = recipe(decoder={"type": "recurrent", "widths": [4]})
         before = repr(given)
-        config.complete(given, "x.toml")["decoder"]["widths"].append(5)
+        complete(given, "x.toml")["decoder"]["widths"].append(5)
         assert repr(given) == before
 
     def test_a_name_alone_is_a_part_with_its_defaults(self) -> None:
-        full = config.complete(recipe(decoder={"type": "recurrent", "cell": "lstm", "second": "mut-one"}), "x.toml")
+        full = complete(recipe(decoder={"type": "recurrent", "cell": "lstm", "second": "mut-one"}), "x.toml")
         assert full["decoder"]["cell"] == {"type": "lstm", "forget_bias": 1.0}
         assert full["decoder"]["second"] == {"type": "mut_one"}
 
     def test_a_table_without_type_changes_the_default_part(self) -> None:
-        full = config.complete(
-            recipe(search={"beam_size": 9}, encoder={"type": "recurrent", "cell": {"forget_bias": 2}}), "x"
-        )
+        full = complete(recipe(search={"beam_size": 9}, encoder={"type": "recurrent", "cell": {"forget_bias": 2}}), "x")
         assert full["search"] == {"type": "beam", "beam_size": 9}
         assert full["encoder"]["cell"] == {"type": "lstm", "forget_bias": 2.0}
 
     def test_a_language_model_has_neither_source_nor_encoder(self) -> None:
         given = recipe(task={"target": "text"})
-        assert complaint(config.complete, given, "x.toml").startswith(
-            "x.toml: task.source: missing, but encoder is set"
-        )
+        assert complaint(complete, given, "x.toml").startswith("x.toml: task.source: missing, but encoder is set")
         del given["encoder"]
-        assert "encoder" not in config.complete(given, "x.toml")
+        assert "encoder" not in complete(given, "x.toml")
         with_source = recipe()
         del with_source["encoder"]
-        message = complaint(config.complete, with_source, "x.toml")
+        message = complaint(complete, with_source, "x.toml")
         assert message.startswith("x.toml: encoder: missing, but task.source is set")
 
     def test_metrics_are_files_of_their_folder(self) -> None:
         task = recipe()["task"]
-        full = config.complete(recipe(task={**task, "metrics": ["exact-match"]}), "x.toml")
+        full = complete(recipe(task={**task, "metrics": ["exact-match"]}), "x.toml")
         assert full["task"]["metrics"] == ["exact_match"]
         for name, hint in (("blue", 'did you mean "bleu"'), ("shared", "known: bleu, exact_match")):
             message = complaint_about(task={**task, "metrics": [name]})
@@ -293,7 +283,7 @@ class TestComplete:
             ({"seed": True}, "x.toml: seed = true: expected an integer"),
             ({"seed": 1.0}, "x.toml: seed = 1.0: expected an integer"),
             ({"train": {"tokens": "many"}}, 'x.toml: train.tokens = "many": expected an integer'),
-            ({"train": {"tokens": 0}}, "x.toml: train: tokens = 0 must be 1 or more"),
+            ({"train": {"tokens": 0}}, "x.toml: train.tokens = 0 cannot be used: it must be 1 or more"),
             ({"train": {"token": 1}}, 'x.toml: train.token = 1: unknown key of [train] (did you mean "tokens"?)'),
             ({"train": {"betas": [0.9]}}, "x.toml: train.betas = [0.9]: expected a list of 2: a number, a number"),
             ({"train": 3}, "x.toml: train = 3: expected a table"),
@@ -350,13 +340,13 @@ class TestComplete:
     def test_a_recipe_without_decoder_is_told_so(self) -> None:
         given = recipe()
         del given["decoder"]
-        assert complaint(config.complete, given, "x.toml") == "x.toml: decoder: missing, a recipe needs it"
+        assert complaint(complete, given, "x.toml") == "x.toml: decoder: missing, a recipe needs it"
 
     def test_a_file_with_two_parts_is_refused(self, tmp_path: Path) -> None:
-        twice = HOUSE["cells/lstm.py"] + "\nclass Other(LSTM): pass\n"
-        (tmp_path / "house" / "cells" / "twice.py").write_text(twice)
+        twice = HOUSE["nn/cells/lstm.py"] + "\nclass Other(LSTM): pass\n"
+        (tmp_path / "house" / "nn" / "cells" / "twice.py").write_text(twice)
         importlib.invalidate_caches()
-        assert complaint(parts, "cells") == "seqloom/cells/twice.py: expected one public cell, found LSTM, Other"
+        assert complaint(parts, "cells") == "seqloom.nn.cells.twice: expected one public cell, found LSTM, Other"
 
 
 @pytest.mark.usefixtures("house")
@@ -367,20 +357,20 @@ class TestTrust:
         for value in (self.own, {"type": self.own}):
             message = complaint_about(decoder=value)
             assert message.startswith(f'x.toml: decoder.type = "{self.own}": names code outside Seqloom')
-        assert "outside" in complaint(config.build, "decoders", self.own, "decoder", vocabulary=3)
+        assert "outside" in complaint(build_part, "decoders", self.own, "decoder", vocabulary=3)
         path = tmp_path / "own.toml"
-        config.write(recipe(decoder={"type": self.own}), path)
-        assert complaint(config.read, path).startswith(f"{path}: decoder.type = ")
-        assert config.read(path, trust=True) == config.load(path)
+        write_toml(recipe(decoder={"type": self.own}), path)
+        assert complaint(read_recipe, path).startswith(f"{path}: decoder.type = ")
+        assert read_recipe(path, trust=True) == read_toml(path)
         assert "own_parts_of_a_test" not in sys.modules
 
     def test_with_trust_it_is_a_part_like_any_other(self) -> None:
-        full = config.complete(recipe(decoder=self.own), "x.toml", trust=True)
+        full = complete(recipe(decoder=self.own), "x.toml", trust=True)
         assert full["decoder"] == {"type": self.own, "depth": 2}
-        built = config.build("decoders", full["decoder"], "decoder", trust=True, vocabulary=3)
+        built = build_part("decoders", full["decoder"], "decoder", trust=True, vocabulary=3)
         assert (type(built).__name__, built.vocabulary, built.depth) == ("Mine", 3, 2)
         wrong = {"type": self.own, "dept": 1}
-        assert "did you mean" in complaint(config.complete, recipe(decoder=wrong), "x.toml", trust=True)
+        assert "did you mean" in complaint(complete, recipe(decoder=wrong), "x.toml", trust=True)
 
     @pytest.mark.parametrize(
         ("name", "reason"),
@@ -392,7 +382,7 @@ class TestTrust:
         ],
     )
     def test_trust_does_not_make_anything_a_decoder(self, name: str, reason: str) -> None:
-        assert reason in complaint(config.complete, recipe(decoder={"type": name}), "x.toml", trust=True)
+        assert reason in complaint(complete, recipe(decoder={"type": name}), "x.toml", trust=True)
 
 
 @pytest.mark.usefixtures("house")
@@ -400,10 +390,10 @@ class TestBuild:
     sizes = {"vocabulary": 9, "memory_size": 4, "bos": BOS, "eos": EOS}  # noqa: RUF012
 
     def test_a_nested_part_is_a_factory_with_its_settings(self) -> None:
-        from seqloom.cells.lstm import LSTM
+        from seqloom.nn.cells.lstm import LSTM
 
         table = {"type": "recurrent", "cell": {"type": "lstm", "forget_bias": 3}, "second": "mut_one", "widths": [5]}
-        arguments = config.build("decoders", table, "decoder", **self.sizes).arguments
+        arguments = build_part("decoders", table, "decoder", **self.sizes).arguments
         assert isinstance(arguments["cell"], partial)
         assert arguments["cell"].func is LSTM
         assert arguments["cell"].keywords == {"forget_bias": 3.0}
@@ -413,38 +403,38 @@ class TestBuild:
 
     def test_a_parameter_annotated_with_a_contract_gets_a_built_part(self) -> None:
         table = {"type": "recurrent", "codec": {"type": "text", "size": 3}}
-        assert config.build("decoders", table, "decoder", **self.sizes).arguments["codec"].vocabulary == 3
+        assert build_part("decoders", table, "decoder", **self.sizes).arguments["codec"].vocabulary == 3
 
     def test_a_completed_table_builds_the_same_as_a_short_one(self) -> None:
-        full = config.complete(recipe(), "x.toml")["decoder"]
-        short = config.build("decoders", "recurrent", "decoder", **self.sizes).arguments
-        long = config.build("decoders", full, "decoder", **self.sizes).arguments
+        full = complete(recipe(), "x.toml")["decoder"]
+        short = build_part("decoders", "recurrent", "decoder", **self.sizes).arguments
+        long = build_part("decoders", full, "decoder", **self.sizes).arguments
         assert (long.pop("cell").keywords, short.pop("cell").keywords) == ({"forget_bias": 0.5}, {"forget_bias": 0.5})
         assert long == short
 
     def test_what_a_constructor_refuses_is_one_line_under_its_key(self) -> None:
         table = {"type": "recurrent", "size": 3}
-        assert complaint(config.build, "decoders", table, "decoder", **self.sizes) == "decoder: size = 3 is odd"
-        assert "memory_size" in complaint(config.build, "decoders", "recurrent", "decoder", vocabulary=1, bos=2, eos=3)
+        assert complaint(build_part, "decoders", table, "decoder", **self.sizes) == "decoder: size = 3 is odd"
+        assert "memory_size" in complaint(build_part, "decoders", "recurrent", "decoder", vocabulary=1, bos=2, eos=3)
 
     def test_the_task_and_the_settings_are_built_from_their_tables(self) -> None:
-        full = config.complete(recipe(train={"betas": [0, 0.5]}), "x.toml")
-        task = config.build_task(full)
+        full = complete(recipe(train={"betas": [0, 0.5]}), "x.toml")
+        task = build_task(full)
         assert (task.source.vocabulary, task.target.vocabulary, list(task.metrics)) == (100, 50, ["bleu"])
-        assert config.build_settings(full).betas == (0.0, 0.5)
+        assert build_settings(full).betas == (0.0, 0.5)
 
 
 @pytest.fixture
 def any_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that keeps what it is given."""
     module = SimpleNamespace(Model=lambda encoder, decoder, share_embeddings: (encoder, decoder, share_embeddings))
-    monkeypatch.setitem(sys.modules, "seqloom.model", module)
+    monkeypatch.setitem(sys.modules, "seqloom.nn.model", module)
 
 
 @pytest.mark.usefixtures("house", "any_model")
 class TestBuildModel:
     def test_sizes_come_from_the_codecs_and_the_encoder(self) -> None:
-        encoder, decoder, shared = config.build_model(
+        encoder, decoder, shared = build_model(
             recipe(), SimpleNamespace(vocabulary=7, features=None), SimpleNamespace(vocabulary=5, features=None)
         )
         assert (encoder.vocabulary, encoder.pad, shared) == (7, PAD, False)
@@ -453,33 +443,33 @@ class TestBuildModel:
 
     def test_a_language_model_reads_a_memory_of_size_zero(self) -> None:
         alone = {"decoder": "recurrent"}
-        encoder, decoder, _ = config.build_model(alone, None, SimpleNamespace(vocabulary=5, features=None))
+        encoder, decoder, _ = build_model(alone, None, SimpleNamespace(vocabulary=5, features=None))
         assert encoder is None
         assert decoder.arguments["memory_size"] == 0
 
     def test_a_decoder_is_given_only_what_it_asks_for(self) -> None:
         own = recipe(decoder={"type": TestTrust.own})
         codec = SimpleNamespace(vocabulary=5, features=None)
-        assert config.build_model(own, codec, codec, trust=True)[1].vocabulary == 5
-        assert "outside" in complaint(config.build_model, own, codec, codec)
+        assert build_model(own, codec, codec, trust=True)[1].vocabulary == 5
+        assert "outside" in complaint(build_model, own, codec, codec)
 
     def test_parts_that_do_not_fit_are_named_together(self) -> None:
         symbols, sound = SimpleNamespace(vocabulary=5, features=None), SimpleNamespace(vocabulary=None, features=None)
         message = complaint(
-            config.build_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7, features=None), symbols
+            build_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7, features=None), symbols
         )
         assert all(word in message for word in ("share_embeddings", "task.source has 7", "task.target 5"))
-        message = complaint(config.build_model, recipe(), sound, symbols)
+        message = complaint(build_model, recipe(), sound, symbols)
         assert all(word in message for word in ("encoder.type", "task.source"))
-        assert "task.source" in complaint(config.build_model, recipe(), None, symbols)
+        assert "task.source" in complaint(build_model, recipe(), None, symbols)
 
     def test_what_the_model_refuses_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(**parts: Any) -> None:
             raise ValueError("share_embeddings needs tables of one shape")
 
-        monkeypatch.setitem(sys.modules, "seqloom.model", SimpleNamespace(Model=refuse))
+        monkeypatch.setitem(sys.modules, "seqloom.nn.model", SimpleNamespace(Model=refuse))
         codec = SimpleNamespace(vocabulary=5, features=None)
-        message = complaint(config.build_model, recipe(), codec, codec)
+        message = complaint(build_model, recipe(), codec, codec)
         assert message == "encoder and decoder do not fit: share_embeddings needs tables of one shape"
 
 
@@ -501,11 +491,11 @@ class TestOverride:
         ],
     )
     def test_values_are_toml_and_bare_words_are_strings(self, assignment: str, value: Any) -> None:
-        assert config.override({"a": {"c": 1}}, [assignment]) == {"a": {"c": 1, "b": value}}
+        assert override({"a": {"c": 1}}, [assignment]) == {"a": {"c": 1, "b": value}}
 
     def test_missing_tables_are_made_and_the_recipe_stays_as_it_was(self) -> None:
         given = {"decoder": {"type": "recurrent"}}
-        changed = config.override(given, ["decoder.attention.type=additive", "seed=3", "seed=4"])
+        changed = override(given, ["decoder.attention.type=additive", "seed=3", "seed=4"])
         assert changed == {"decoder": {"type": "recurrent", "attention": {"type": "additive"}}, "seed": 4}
         assert given == {"decoder": {"type": "recurrent"}}
 
@@ -521,7 +511,7 @@ class TestOverride:
         ],
     )
     def test_a_bad_assignment_is_refused(self, assignment: str, reason: str) -> None:
-        assert reason in complaint(config.override, {"seed": 1}, [assignment])
+        assert reason in complaint(override, {"seed": 1}, [assignment])
 
 
 class TestFiles:
@@ -529,15 +519,15 @@ class TestFiles:
     def packaged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / "g2p-small.toml"
         path.write_text("# Words to sounds.\n# More.\nseed = 5\n")
-        monkeypatch.setattr(config, "recipes", lambda: {"g2p-small": path})
+        monkeypatch.setattr(recipes, "packaged", lambda: {"g2p-small": path})
         return path
 
     def test_a_recipe_is_read_by_name_or_by_path(self, packaged: Path) -> None:
-        assert config.read("g2p-small") == config.read("g2p_small") == config.read(str(packaged)) == {"seed": 5}
-        assert config.describe(packaged) == "Words to sounds."
+        assert read_recipe("g2p-small") == read_recipe("g2p_small") == read_recipe(str(packaged)) == {"seed": 5}
+        assert describe(packaged) == "Words to sounds."
 
     def test_an_unknown_name_gets_the_nearest(self, packaged: Path) -> None:
-        assert complaint(config.read, "gp2-small").endswith('(did you mean "g2p-small"?)')
+        assert complaint(read_recipe, "gp2-small").endswith('(did you mean "g2p-small"?)')
 
     @pytest.mark.parametrize(
         ("content", "reason"),
@@ -547,25 +537,25 @@ class TestFiles:
         path = tmp_path / "bad.toml"
         if content is not None:
             path.write_bytes(content)
-        message = complaint(config.read, path)
+        message = complaint(read_recipe, path)
         assert message.startswith(f"{path}: ")
         assert reason in message
-        assert "directory" in complaint(config.read, tmp_path)
+        assert "directory" in complaint(read_recipe, tmp_path)
 
     def test_nothing_is_half_written(self, tmp_path: Path) -> None:
         path = tmp_path / "config.toml"
-        config.write({"seed": 1}, path)
+        write_toml({"seed": 1}, path)
         with pytest.raises(TypeError):
-            config.write({"seed": object()}, path)
-        assert config.load(path) == {"seed": 1}
+            write_toml({"seed": object()}, path)
+        assert read_toml(path) == {"seed": 1}
         assert [file.name for file in tmp_path.iterdir()] == ["config.toml"]
-        assert "could not write" in complaint(config.write, {}, tmp_path / "missing" / "config.toml")
+        assert "could not write" in complaint(write_toml, {}, tmp_path / "missing" / "config.toml")
 
     def test_the_difference_is_the_dotted_keys(self) -> None:
         old = {"seed": 1, "train": {"tokens": 1, "steps": 2}, "encoder": {"type": "a"}}
         new = {"seed": 1, "train": {"tokens": 3, "steps": 2}, "decoder": {"type": "a"}}
-        assert config.difference(old, new) == ["train.tokens", "encoder", "decoder"]
-        assert config.difference(old, old) == []
+        assert difference(old, new) == ["train.tokens", "encoder", "decoder"]
+        assert difference(old, old) == []
 
 
 class TestToolkit:
@@ -580,24 +570,22 @@ class TestToolkit:
                 name for name, each in parameters(part).items() if each.default is ABSENT and slot(each.annotation)
             }
             needed = dict.fromkeys(asked, "text")
-            full = config.fill_part(folder, {"type": name, **needed}, name, trust=False)
-            assert config.fill_part(folder, full, name, trust=False) == full
+            full = fill_part(folder, {"type": name, **needed}, name, trust=False)
+            assert fill_part(folder, full, name, trust=False) == full
             assert full["type"] == name
-            optional = {
-                key for key, parameter in parameters(part).items() if parameter.default not in (None, config.ABSENT)
-            }
+            optional = {key for key, parameter in parameters(part).items() if parameter.default not in (None, ABSENT)}
             assert set(full) == {"type", *needed, *optional}
 
     def test_every_packaged_recipe_is_complete_and_described(self) -> None:
-        for name, path in config.recipes().items():
-            full = config.complete(config.read(name), name)
-            assert config.complete(full, name) == full
-            assert config.describe(path), name
+        for name, path in packaged().items():
+            full = complete(read_recipe(name), name)
+            assert complete(full, name) == full
+            assert describe(path), name
 
     def test_the_longest_line_is_the_one_of_the_readers(self) -> None:
         from seqloom.data.readers import MAX_CHARACTERS
 
-        assert config.Data().max_characters == MAX_CHARACTERS
+        assert Data().max_characters == MAX_CHARACTERS
 
     def test_a_recurrent_model_is_built_from_its_tables(self) -> None:
         given = {
@@ -611,9 +599,9 @@ class TestToolkit:
             },
         }
         codec = SimpleNamespace(vocabulary=11, features=None)
-        model = config.build_model(given, codec, codec)
+        model = build_model(given, codec, codec)
         assert model.encoder.embedding is model.decoder.embedding
         given["encoder"]["embedding_size"] = 5
-        assert "share_embeddings" in complaint(config.build_model, given, codec, codec)
+        assert "share_embeddings" in complaint(build_model, given, codec, codec)
         given["decoder"]["attention"] = {"type": "dot"}
-        assert complaint(config.build_model, given, codec, codec).startswith("decoder: dot attention needs")
+        assert complaint(build_model, given, codec, codec).startswith("decoder: dot attention needs")

@@ -126,7 +126,7 @@ def test_everything_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_silent_one_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    with Display.silent() as display:
+    with Display.quiet() as display:
         display.interval = 0
         display.begin(10, 5, "title")
         train(display)
@@ -204,7 +204,7 @@ def test_a_dumb_terminal_gets_plain_lines(terminal: Terminal, monkeypatch: pytes
 
 
 def test_the_smoothed_loss_of_a_steady_loss_is_that_loss_from_the_first_update() -> None:
-    display = Display.silent()
+    display = Display.quiet()
     for step in range(1, 4):
         train(display, steps=1)
         assert display.loss == pytest.approx(2.0), step
@@ -213,7 +213,7 @@ def test_the_smoothed_loss_of_a_steady_loss_is_that_loss_from_the_first_update()
 def test_time_left_counts_from_the_first_step_seen_so_that_resumed_training_is_not_flattered(
     time_passes: Clock,
 ) -> None:
-    display = Display.silent()
+    display = Display.quiet()
     display.begin(1000, 5, "resumed")
     assert display.remaining() is None
     for step in (901, 902, 903):

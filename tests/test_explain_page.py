@@ -14,8 +14,8 @@ import pytest
 from rich.cells import cell_len
 
 from seqloom.errors import SeqloomError
-from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Matrix, TreeNode
 from seqloom.explain.page import page
+from seqloom.explain.record import ExplainedHypothesis, Explanation, Matrix, TreeNode
 from seqloom.explain.terminal import render
 
 HOSTILE = (
@@ -391,7 +391,7 @@ BREAKS = ("\n" * 40, "\n" * 38 + "ab")
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+def states_read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
     """What a browser makes of a page with line breaks and with labels that lean."""
     if BROWSER is None:
         pytest.skip("needs a browser")

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.cells.lstm import LSTM
+from seqloom.analysis.gradients import Flow, flow, gradients, picture, slope, table
+from seqloom.analysis.plot import COLOURS, save
 from seqloom.contracts import Cell
 from seqloom.errors import SeqloomError
-from seqloom.explain.gradients import Flow, flow, gradients, picture, slope, table
-from seqloom.explain.plot import COLOURS, save
+from seqloom.nn.cells.lstm import LSTM
 from seqloom.types import State
 
 ROWS, LENGTH, SIZE = 3, 12, 4

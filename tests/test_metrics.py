@@ -9,7 +9,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.config import metric_name
+from seqloom.config.complete import metric_name
 from seqloom.errors import SeqloomError
 from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.cer import cer

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.reproducing import reproduce
-from seqloom.reproducing.measures import also_published, answers_drawn, beside_neighbours, by_points
-from seqloom.reproducing.pictures import over_the_truth
-from seqloom.reproducing.sources import made, published_hulls
-from seqloom.reproducing.studies import STUDIES
-from seqloom.reproducing.study import Study, Variant, at_most
+from seqloom.studies import reproduce
+from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.measures import also_published, answers_drawn, beside_neighbours, by_points
+from seqloom.studies.pictures import over_the_truth
+from seqloom.studies.sources import made, published_hulls
+from seqloom.studies.study import Study, Variant, at_most
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu", "encoder.size=8", "decoder.size=8"]
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import seqloom
-from seqloom import weights
-from seqloom.checkpoint import Run
 from seqloom.errors import SeqloomError
+from seqloom.storage import weights
+from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.display import Display
 from tests.exact.test_running_text import LINES
@@ -40,7 +40,7 @@ def train_text(path: Path, steps: int, resume: bool = False) -> None:
     """A running text: each process keeps the state of its own columns."""
     recipe = {**TEXT, "train": {**TEXT["train"], "accumulate": 4, "optimiser": "sgd", "learning_rate": 0.5}}
     limit = [f"train.steps={steps}"]
-    seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.silent())
+    seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.quiet())
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_micro_batches_that_cannot_be_shared_are_refused_with_the_number_to_set(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(SeqloomError, match=r"accumulate = 3 cannot be shared by 2 processes.*accumulate = 4"):
-        trainer(tmp_path, accumulate=3, display=Display.silent())
+        trainer(tmp_path, accumulate=3, display=Display.quiet())
     assert json.loads((tmp_path / "format.json").read_text())["format"] == 1
 
 

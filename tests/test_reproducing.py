@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom import config
+from seqloom.config.check import check_recipe
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, read_recipe
 from seqloom.errors import SeqloomError
-from seqloom.reproducing import reproduce
-from seqloom.reproducing.measures import by_length, by_wait, counted, delayed, hard_and_expected, next_symbol
-from seqloom.reproducing.page import estimates, paired, write_page
-from seqloom.reproducing.pictures import trade_off
-from seqloom.reproducing.sources import django, made, shuffled_captions, two_modes, written
-from seqloom.reproducing.studies import STUDIES
-from seqloom.reproducing.study import Data, Gate, Study, Variant, ahead, at_least, at_most, means
+from seqloom.storage.toml import read_toml
+from seqloom.studies import reproduce
+from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.measures import by_length, by_wait, counted, delayed, hard_and_expected, next_symbol
+from seqloom.studies.page import estimates, paired, write_page
+from seqloom.studies.pictures import trade_off
+from seqloom.studies.sources import django, made, shuffled_captions, two_modes, written
+from seqloom.studies.study import Data, Gate, Study, Variant, ahead, at_least, at_most, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 
@@ -32,8 +35,8 @@ def test_every_variant_of_every_study_is_a_recipe_that_builds(name: str) -> None
     study = STUDIES[name]
     for variant in study.variants.values():
         recipe = variant.recipe or study.recipe
-        full = config.complete(config.override(config.read(recipe), list(variant.settings)), recipe)
-        config.rehearse(full)
+        full = complete(override(read_recipe(recipe), list(variant.settings)), recipe)
+        check_recipe(full)
     assert not study.runs or study.runs in STUDIES
     assert len({(gate.text, gate.sign) for gate in study.gates}) == len(study.gates)
 
@@ -105,7 +108,7 @@ def test_a_study_over_seeds_starts_each_from_the_run_of_its_seed(
         ("further", 2),
     ]
     for seed in (1, 2):
-        recipe = config.load(tmp_path / "runs" / "seeds" / "further" / f"seed-{seed}" / "config.toml")
+        recipe = read_toml(tmp_path / "runs" / "seeds" / "further" / f"seed-{seed}" / "config.toml")
         assert recipe["init"].endswith(f"first/seed-{seed}")
         assert recipe["seed"] == seed
     page = (tmp_path / "docs" / "results.md").read_text()
@@ -190,7 +193,7 @@ def test_the_noisy_channel_is_measured_with_all_runs_of_its_seed(
         (folder / f"cmudict-0.7b.{split}.gz").write_bytes(gzip.compress(lines.encode()))
     monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path))
     for name, few in (("CHANNEL_WEIGHTS", (0.5,)), ("LM_WEIGHTS", (0.2, 0.3)), ("BONUSES", (0.0,))):
-        monkeypatch.setattr(f"seqloom.reproducing.measures.{name}", few)
+        monkeypatch.setattr(f"seqloom.studies.measures.{name}", few)
     monkeypatch.setitem(STUDIES, "noisy-channel", replace(STUDIES["noisy-channel"], seeds=(1,)))
     record = reproduce.reproduce_result("noisy-channel", tmp_path, [*SMALL, "train.steps=40", "train.warmup=5"])
     text, back, direct = record["rows"]
@@ -236,7 +239,7 @@ def test_monotonic_attention_is_measured_as_it_is_searched_and_as_it_was_trained
     def measured(model: Any, data: Any) -> dict[str, float]:
         return dict.fromkeys(model.task.metrics, float(model.model.decoder.attention.decoding == "soft"))
 
-    monkeypatch.setattr("seqloom.reproducing.measures.on_the_test_set", measured)
+    monkeypatch.setattr("seqloom.studies.measures.on_the_test_set", measured)
     study = Study("", "g2p-monotonic", made("cipher", 60, 6, shortest=4), measure=hard_and_expected)
     found = study.row("looked", "", tmp_path, SMALL)["measured"]
     assert found == {"per": 0, "exact": 0, "expected_per": 1, "expected_exact": 1}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.reproducing.measures import errors_of_babi
-from seqloom.reproducing.page import estimates, paired
-from seqloom.reproducing.pictures import errors_by_task
-from seqloom.reproducing.sources import babi, cloze
-from seqloom.reproducing.study import Gate, Study, Variant
+from seqloom.studies.measures import errors_of_babi
+from seqloom.studies.page import estimates, paired
+from seqloom.studies.pictures import errors_by_task
+from seqloom.studies.sources import babi, cloze
+from seqloom.studies.study import Gate, Study, Variant
 
 TEXT = """1 Mary moved to the bathroom.
 2 John went to the hallway.

@@ -9,10 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom import config
+from seqloom.cli.stream import lines, stream_input
+from seqloom.config.build import build_model, build_task
+from seqloom.config.complete import complete
 from seqloom.errors import SeqloomError
-from seqloom.live import lines, live
-from seqloom.predict import Predictor
+from seqloom.inference.system import System
+from seqloom.predictor import Predictor
 
 ALPHABET = "abcdef"
 ONLINE = {"search.type": "prefix_beam"}
@@ -50,15 +52,15 @@ def predictor(decoder: str, encoder: str = "recurrent", seed: int = 1) -> Predic
         "objective": {"type": "marginal"},
         "train": {},
     }
-    full = config.complete(recipe, "test")
-    task = config.build_task(full)
+    full = complete(recipe, "test")
+    task = build_task(full)
     task.source.fit([ALPHABET])
     task.target.fit([ALPHABET[:3]])
     torch.manual_seed(seed)
-    model = config.build_model(full, task.source, task.target)
+    model = build_model(full, task.source, task.target)
     for parameter in model.parameters():  # far from even, so that outputs are not empty
         torch.nn.init.uniform_(parameter, -1.0, 1.0)
-    return Predictor(model, task, full)
+    return Predictor(System(model, task, full))
 
 
 def wishes(decoder: str) -> dict:
@@ -88,7 +90,7 @@ def test_a_stream_ends_as_the_whole_does_and_what_was_final_stays(decoder, encod
         assert (end.final, end.provisional) == (whole[0].text, "")
         if width == 1:
             assert end.times == pytest.approx(whole[0].times)
-        else:  # a symbol keeps the time it had when it became certain, where it might have got a later one
+        else:  # a token keeps the time it had when it became certain, where it might have got a later one
             assert all(ours <= theirs for ours, theirs in zip(end.times, whole[0].times, strict=True))
         assert stream.close() == end
 
@@ -141,8 +143,8 @@ def test_a_text_is_written_as_it_is_read_a_line_a_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys.stdin, "fileno", lambda: 0, raising=False)
     told = []
-    live(model.stream, sound=False, as_json=False, timing=told.append)
+    stream_input(model.stream, sound=False, as_json=False, timing=told.append)
     answers = dict(zip(["abcab", "ffeedc"], model.predict(["abcab", "ffeedc"])))
     assert capsys.readouterr().out == "".join(answers.get(source, "") + "\n" for source in sources)
     assert len(told) == 2
-    assert all("ms an input" in line for line in told)
+    assert all("ms per input" in line for line in told)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqloom import threads
+from seqloom.compute import threads
 
 
 @pytest.fixture(autouse=True)

@@ -19,22 +19,22 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seqloom import weights
-from seqloom.attention.additive import Additive
-from seqloom.checkpoint import Run
+from seqloom.config.settings import Settings
 from seqloom.contracts import Objective
-from seqloom.decoders import recurrent as recurrent_decoder
-from seqloom.encoders import recurrent as recurrent_encoder
 from seqloom.errors import SeqloomError
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders import recurrent as recurrent_decoder
+from seqloom.nn.encoders import recurrent as recurrent_encoder
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.storage import weights
+from seqloom.storage.run import Run
 from seqloom.train import processes, schedule
 from seqloom.train.display import Display
-from seqloom.train.settings import Settings
 from seqloom.train.trainer import Summary, Trainer
 from seqloom.types import Batch, Loss, Padded
 
-SYMBOLS = 12
+SPECIAL = 12
 
 
 class Rows:
@@ -43,7 +43,7 @@ class Rows:
     def __init__(self, rows: int, seed: int):
         generator = torch.Generator().manual_seed(seed)
         sizes = torch.randint(2, 9, (rows,), generator=generator)
-        self.targets = [torch.randint(4, SYMBOLS, (int(size),), generator=generator) for size in sizes]
+        self.targets = [torch.randint(4, SPECIAL, (int(size),), generator=generator) for size in sizes]
         self.lengths = np.array([[0, len(target)] for target in self.targets], dtype=np.int32)
 
     def __len__(self) -> int:
@@ -61,15 +61,15 @@ def collate(corpus: Any, rows: np.ndarray) -> Batch:
 
 
 class Tiny(nn.Module):
-    """The next symbol from this one, through drop-out; the output projection is tied to the embedding."""
+    """The next token from this one, through drop-out; the output projection is tied to the embedding."""
 
     def __init__(self, dropout: float = 0.3):
         super().__init__()
         torch.manual_seed(0)
-        self.embedding = nn.Embedding(SYMBOLS, 8)
+        self.embedding = nn.Embedding(SPECIAL, 8)
         self.hidden = nn.Linear(8, 8)
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(8, SYMBOLS)
+        self.output = nn.Linear(8, SPECIAL)
         self.output.weight = self.embedding.weight
 
     def forward(self, batch: Batch) -> Tensor:
@@ -112,7 +112,7 @@ def trainer(path: Path, **changes: Any) -> Trainer:
         seed=7,
         run=tiny_run(path),
         evaluate=given.get("evaluate"),
-        display=given.get("display") or Display.silent(),
+        display=given.get("display") or Display.quiet(),
     )
 
 
@@ -166,7 +166,7 @@ def test_drop_out_is_on_and_the_seed_matters(tmp_path: Path) -> None:
 
 def interrupt_at(step: int, number: int = signal.SIGTERM) -> Display:
     """A display that sends this process a signal in the middle of a step."""
-    display = Display.silent()
+    display = Display.quiet()
 
     def update(**values: Any) -> None:
         if values["step"] == step:
@@ -200,7 +200,7 @@ def _heeded() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_heeded")
 def test_a_second_signal_aborts_at_once(tmp_path: Path) -> None:
-    display = Display.silent()
+    display = Display.quiet()
 
     def update(**values: Any) -> None:
         for _ in range(2):  # in this thread, and one after the other: two that come together are one
@@ -339,7 +339,7 @@ class Breaking(Tiny):
 
 
 def test_a_loss_that_is_not_finite_is_skipped_and_the_first_module_named(tmp_path: Path) -> None:
-    display, said = Display.silent(), []
+    display, said = Display.quiet(), []
     display.say = said.append  # type: ignore[method-assign]
     # the third update breaks, and breaks again when it is examined
     summary = trainer(tmp_path, steps=6, model=Breaking(range(3, 5)), display=display).fit()
@@ -357,7 +357,7 @@ def test_five_faults_in_a_row_end_training_with_advice(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_not_finite_is_named_by_its_parameter(tmp_path: Path) -> None:
-    display, said, model = Display.silent(), [], Tiny()
+    display, said, model = Display.quiet(), [], Tiny()
     display.say = said.append  # type: ignore[method-assign]
     seen: list[int] = []
 
@@ -402,7 +402,7 @@ def test_resuming_with_another_optimiser_is_refused_in_one_line(tmp_path: Path) 
 def test_training_learns(tmp_path: Path) -> None:
     corpus = Rows(60, 1)
     for target in corpus.targets:
-        target[:] = torch.arange(len(target)) + 4  # each symbol follows from the one before, but for the end
+        target[:] = torch.arange(len(target)) + 4  # each token follows from the one before, but for the end
     fitting = trainer(
         tmp_path,
         train=corpus,
@@ -477,9 +477,9 @@ def test_tensorboard_curves_are_written_when_asked(tmp_path: Path) -> None:
 def real_model() -> Model:
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"embedding_size": 8, "size": 8, "dropout": 0.2}
-    encoder = recurrent_encoder.Recurrent(vocabulary=SYMBOLS, bidirectional=True, **sizes)
+    encoder = recurrent_encoder.Recurrent(vocabulary=SPECIAL, bidirectional=True, **sizes)
     decoder = recurrent_decoder.Recurrent(
-        vocabulary=SYMBOLS, memory_size=16, bos=2, eos=3, attention=Additive, tied=True, **sizes
+        vocabulary=SPECIAL, memory_size=16, bos=2, eos=3, attention=Additive, tied=True, **sizes
     )
     return Model(encoder, decoder, share_embeddings=True)
 
@@ -506,7 +506,7 @@ def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path
 
 
 class Noise(Objective):
-    """Replaces some symbols of a batch beside the training, and notes who did it."""
+    """Replaces some tokens of a batch beside the training, and notes who did it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -515,7 +515,7 @@ class Noise(Objective):
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         self.workers.add(threading.current_thread().name)
         values = batch.targets.values.clone()
-        values[torch.from_numpy(chance.random(values.shape)) < 0.2] = int(chance.integers(4, SYMBOLS))
+        values[torch.from_numpy(chance.random(values.shape)) < 0.2] = int(chance.integers(4, SPECIAL))
         return replace(batch, targets=Padded(values, batch.targets.lengths))
 
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from seqloom.decoders.transformer import Transformer as Decoder
-from seqloom.encoders.transformer import Transformer as Encoder
-from seqloom.layers import history
-from seqloom.layers.transformer import FeedForward
-from seqloom.model import Model
+from seqloom.nn.decoders.transformer import Transformer as Decoder
+from seqloom.nn.encoders.transformer import Transformer as Encoder
+from seqloom.nn.layers import kv_cache as history
+from seqloom.nn.layers.transformer import FeedForward
+from seqloom.nn.model import Model
 from seqloom.objectives import cross_entropy
 from seqloom.search.beam import BeamSearch
 from seqloom.types import Batch, Padded

@@ -54,7 +54,7 @@ class Caching:
         memory: list[tuple[Tensor, Tensor]],
         allowed: Tensor,
     ) -> Tensor:
-        """Logits of the next symbol.  (rows,) -> (rows, V)"""
+        """Logits of the next token.  (rows,) -> (rows, V)"""
         table, rows = self.model.embedding.weight, len(tokens)
         values = table[tokens] * math.sqrt(self.size) + self.model.positions[place]  # (rows, size)
         for layer, (keys, states), (source_keys, source_states) in zip(self.layers, caches, memory):

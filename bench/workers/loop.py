@@ -15,7 +15,7 @@ Answer = Callable[[Tensor, Tensor, int, int], Sequence[int]]  # sources, lengths
 
 
 def train(model: nn.Module, loss_of: Callable[[nn.Module, PaddedBatch], Tensor], batches: Batches) -> Turn:
-    """Updates over all batches. The loss is that of a target symbol, mean over a batch."""
+    """Updates over all batches. The loss is that of a target token, mean over a batch."""
     model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
 
@@ -53,4 +53,4 @@ def decode(job: Message, answer: Answer) -> Turn:
 def check(lengths: Sequence[int], rows: int, steps: int) -> None:
     """Everybody must make the same steps; whether the last is EOS, and whether that is counted, is theirs to say."""
     if len(lengths) != rows or not all(steps - 1 <= length <= steps + 1 for length in lengths):
-        raise RuntimeError(f"outputs of {min(lengths)} to {max(lengths)} symbols where {steps} were asked for")
+        raise RuntimeError(f"outputs of {min(lengths)} to {max(lengths)} tokens where {steps} were asked for")

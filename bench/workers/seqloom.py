@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from itertools import pairwise
@@ -15,12 +14,16 @@ import torch
 from bench.pipe import Message, Turn, serve
 from bench.shapes import BETAS, BOS, CLIP, LABEL_SMOOTHING, LEARNING_RATE, PAD, UNK, Shape
 from bench.workers import loop
-from seqloom import config
-from seqloom.checkpoint import Run
+from seqloom.config.build import build_model, build_part, build_task
+from seqloom.config.complete import complete
+from seqloom.config.settings import build_settings
 from seqloom.data.batching import Plan
 from seqloom.data.corpus import Corpus
-from seqloom.predict import Predictor
-from seqloom.search.constraints import Banned
+from seqloom.inference import find
+from seqloom.inference.system import System
+from seqloom.predictor import Predictor
+from seqloom.search.constraints.every import Banned
+from seqloom.storage.run import Run
 from seqloom.tasks.pairs import Pairs
 from seqloom.train import processes
 from seqloom.train.display import Display
@@ -52,7 +55,7 @@ def recipe(shape: Shape, units: str, vocabulary: int) -> dict[str, Any]:
     if shape["kind"] == "transformer":
         part = {name: shape[name] for name in ("size", "hidden", "heads", "layers", "dropout")}
         written["encoder"] = written["decoder"] = {"type": "transformer", **part}
-        return config.complete(written, "bench")
+        return complete(written, "bench")
     size, dropout = shape["size"], shape["dropout"]
     written["encoder"] = {
         "type": "recurrent",
@@ -73,13 +76,13 @@ def recipe(shape: Shape, units: str, vocabulary: int) -> dict[str, Any]:
         "tied": True,
         "dropout": dropout,
     }
-    return config.complete(written, "bench")
+    return complete(written, "bench")
 
 
 def task(job: Message) -> tuple[dict[str, Any], Pairs]:
     """The recipe of a job, and its task with the vocabulary that was learned before."""
     full = recipe(job["shape"], job["units"], job["vocabulary"])
-    found = config.build_task(full).load(Path(job["codecs"]))
+    found = build_task(full).load(Path(job["codecs"]))
     assert isinstance(found, Pairs)
     return full, found
 
@@ -88,7 +91,7 @@ class Listening(Display):
     """Shows nothing and notes what it is told."""
 
     @classmethod
-    def silent(cls) -> Self:
+    def quiet(cls) -> Self:
         display = super().silent()
         display.losses = []
         return display
@@ -108,12 +111,12 @@ def training(job: Message) -> Turn:
     torch.manual_seed(1)
     listening = Listening.silent()
     trainer = Trainer(
-        model=config.build_model(full, pairs.source, pairs.target),
-        objective=config.build("objectives", full["objective"], "objective"),
+        model=build_model(full, pairs.source, pairs.target),
+        objective=build_part("objectives", full["objective"], "objective"),
         train=corpus,
         valid=corpus,
         collate=pairs.collate,
-        settings=config.build_settings(full),
+        settings=build_settings(full),
         seed=1,
         run=Run.create(Path(tempfile.mkdtemp(dir=job["scratch"])), full),
         display=listening,
@@ -139,16 +142,16 @@ def decoding(job: Message) -> Turn:
     torch.set_num_threads(job["threads"])
     full, pairs = task(job)
     torch.manual_seed(1)
-    predictor = Predictor(config.build_model(full, pairs.source, pairs.target), pairs, full)
-    # a batch is what the job calls one, however many symbols it has
-    sys.modules[Predictor.batches.__module__].TOKENS = 10**5  # type: ignore[attr-defined]
+    predictor = Predictor(System(build_model(full, pairs.source, pairs.target), pairs, full))
+    # a batch is what the job calls one, however many tokens it has
+    find.TOKENS = 10**5
 
     def turn(name: str) -> Message:
         setting = job["settings"][name]
         tokens = sentences = 0
         for batch in setting["batches"]:
             steps, texts = batch["steps"], batch["texts"]
-            limits = {"minimum_length": steps - 1, "maximum_length": steps}  # symbols without EOS, and with it
+            limits = {"minimum_length": steps - 1, "maximum_length": steps}  # tokens without EOS, and with it
             found = predictor.candidates(texts, beam_size=setting["beam_size"], **limits)
             loop.check([len(best[0].log_probs) for best in found], len(texts), steps)
             sentences, tokens = sentences + len(texts), tokens + len(texts) * steps
@@ -162,14 +165,14 @@ def growing(job: Message) -> Turn:
     torch.set_num_threads(job["threads"])
     full, pairs = task(job)
     torch.manual_seed(1)
-    model = config.build_model(full, pairs.source, pairs.target).eval()
+    model = build_model(full, pairs.source, pairs.target).eval()
     model.decoder.length_offset = 10_000
 
     @torch.no_grad()
     def turn(order: str) -> Message:
         size, beam_size, *produced = map(int, order.split())
         last = max(produced) + AROUND
-        search = config.build(
+        search = build_part(
             "search",
             {"type": "beam", "beam_size": beam_size, "minimum_length": last, "maximum_length": last + 1},
             "search",

@@ -12,7 +12,7 @@ import numpy as np
 
 from seqloom.errors import SeqloomError
 
-ROUGHLY = 1.5  # symbols by which rows may stand in disorder
+ROUGHLY = 1.5  # tokens by which rows may stand in disorder
 POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted together: more is less padding, less chance
 
 
@@ -69,15 +69,13 @@ def in_order(lengths: np.ndarray, tokens: int) -> Plan:
 
 
 def columns_of_text(total: int, window: int, columns: int, groups: int = 1, shift: int = 0) -> Plan:
-    """A text of so many symbols cut into columns that are read side by side, a window at a time.
+    """A text of so many tokens cut into columns that are read side by side, a window at a time.
 
     Batches alternate between groups of columns, so that each of several processes keeps its own. What is left
-    over, less than one symbol a column, is not read.
+    over, less than one token a column, is not read.
     """
     if total - shift < groups:
-        raise SeqloomError(
-            f"the text has {total:,} symbols, too few for {groups} micro-batches: lower train.accumulate"
-        )
+        raise SeqloomError(f"the text has {total:,} tokens, too few for {groups} micro-batches: lower train.accumulate")
     columns = max(min(columns, (total - shift) // (groups * window)), 1)
     height = (total - shift) // (columns * groups)
     tops = shift + height * np.arange(groups * columns).reshape(groups, columns)

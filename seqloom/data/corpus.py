@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from seqloom.contracts import Codec
 from seqloom.errors import SeqloomError, UnreadableError
-from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
 FORMAT = 1
@@ -56,7 +56,7 @@ class Corpus:
         return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else None)  # (T, ...)
 
     def stream(self, begin: int, end: int) -> np.ndarray:
-        """Target symbols from one place to another, whatever rows they belong to.  (end - begin,)"""
+        """Target tokens from one place to another, whatever rows they belong to.  (end - begin,)"""
         values = self._values[1]
         assert values is not None
         return np.array(values[begin:end], dtype=np.int64)
@@ -82,7 +82,7 @@ class Corpus:
     ) -> Self:
         """Encode the examples into a folder, which appears at once and whole when the last one is written.
 
-        With `end`, each target is followed by that symbol.
+        With `end`, each target is followed by that token.
         """
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.contracts import Codec
+from seqloom.data.cache import Remembered, at_rest
 from seqloom.data.corpus import Corpus
 from seqloom.data.readers import Tally, from_pairs, read
-from seqloom.data.remembered import Remembered, at_rest
-from seqloom.data.symbols import EOS
+from seqloom.data.special_tokens import EOS
 from seqloom.errors import SeqloomError, UnreadableError
-from seqloom.plain_contracts import Codec
 from seqloom.types import Example
 
 Data = str | Path | Sequence[Any]  # a path, one or two paths, or a list of (source, target) tuples or Examples

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqloom.data.numbers import Numbers
-from seqloom.data.places import Places
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.codecs.places import Places
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 

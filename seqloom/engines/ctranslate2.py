@@ -1,8 +1,8 @@
 """CTranslate2: Transformers on a processor, in C++, with 8-bit weights if wished. Klein et al. 2020.
 
 Its beam search is not quite ours: finished outputs do not narrow the beam, and `beam_size * patience` of them end it.
-With a patience of 2 it rarely misses one of ours. Symbols that may not come are taken out before probabilities are
-made, so a beam ranks by probabilities among the symbols that may. Scores that are asked for are the model's own.
+With a patience of 2 it rarely misses one of ours. Tokens that may not come are taken out before probabilities are
+made, so a beam ranks by probabilities among the tokens that may. Scores that are asked for are the model's own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.contracts import Constraint, Search
 from seqloom.engines.engine import Engine, needed
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned
+from seqloom.search.constraints.every import Banned
 from seqloom.search.opening import Opening
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis
@@ -26,7 +26,7 @@ from seqloom.types import Hypothesis
 PATIENCE = 2.0
 NATIVE = "ask the run it was exported from"
 
-Names = list[str]  # symbols: the name of one is its number
+Names = list[str]  # tokens: the name of one is its number
 
 
 class CTranslate2(Engine):
@@ -43,9 +43,9 @@ class CTranslate2(Engine):
 
         return cls(ctranslate2.Translator(str(folder), device="cpu", intra_threads=threads), **settings)
 
-    def answer(
+    def find(
         self,
-        sources: Sequence[np.ndarray],
+        encoded: Sequence[Sequence[np.ndarray]],
         search: Search,
         prefix: np.ndarray | None = None,
         constraints: Sequence[Constraint] = (),
@@ -53,11 +53,12 @@ class CTranslate2(Engine):
         details: bool = True,
     ) -> list[list[Hypothesis]]:
         search = supported(search)
+        sources = [own for own, *_ in encoded]
         options = {**wishes(search), "suppress_sequences": suppressed(constraints), "return_attention": attention}
         begun = [] if prefix is None else names(prefix)
         limits = self.limits(sources, search.opening, len(begun))
-        encoded = [names(source) for source in sources]
-        found = self.translate(encoded, begun, max(limits, default=0), options)
+        named = [names(source) for source in sources]
+        found = self.translate(named, begun, max(limits, default=0), options)
         # All had as much room as the longest. Who took more than its own is cut; in a beam that could change the
         # choice, so it is asked again.
         over = [row for row, limit in enumerate(limits) if any(self.length(each) > limit for each in found[row])]
@@ -67,14 +68,14 @@ class CTranslate2(Engine):
             over = []
         for limit in sorted({limits[row] for row in over}):
             rows = [row for row in over if limits[row] == limit]
-            for row, hypotheses in zip(rows, self.translate([encoded[row] for row in rows], begun, limit, options)):
+            for row, hypotheses in zip(rows, self.translate([named[row] for row in rows], begun, limit, options)):
                 found[row] = hypotheses
         penalty = search.length_penalty if isinstance(search, BeamSearch) else 0.0
         if details or max(map(len, found), default=0) > 1:  # one alone has no rank
-            found = self.closed(encoded, found, len(begun), penalty)
+            found = self.closed(named, found, len(begun), penalty)
         found = [each[: search.n_best] for each in best_first(found)]
         if details:  # the order stays that of the search
-            found = self.reread(encoded, found, len(begun), penalty)
+            found = self.reread(named, found, len(begun), penalty)
         if isinstance(search, Sampling):
             found = best_first(found)
         return [
@@ -83,7 +84,7 @@ class CTranslate2(Engine):
         ]
 
     def limits(self, sources: Sequence[np.ndarray], opening: Opening, begun: int) -> list[int]:
-        """How many symbols each output may have, EOS included."""
+        """How many tokens each output may have, EOS included."""
         lengths = np.array([len(source) for source in sources], dtype=np.float32)
         limits = np.ceil(lengths * np.float32(self.length_ratio)) + self.length_offset
         if opening.maximum_length is not None:
@@ -91,7 +92,7 @@ class CTranslate2(Engine):
         found = [int(limit) for limit in limits.clip(max(opening.minimum_length, begun) + 1, None)]
         if max([0, *found, *map(len, sources)]) > self.longest:
             raise SeqloomError(
-                f"a source of {max(map(len, sources)):,} symbols: it or its output may be longer than the "
+                f"a source of {max(map(len, sources)):,} tokens: it or its output may be longer than the "
                 f"{self.longest:,} that an export to ctranslate2 has room for; {NATIVE}"
             )
         return found
@@ -165,7 +166,7 @@ class CTranslate2(Engine):
         return hypothesis.tokens[-1:] == [self.eos]
 
     def log_probs(self, sources: list[Names], targets: list[list[int]]) -> list[list[float]]:
-        """Of each symbol and of EOS, when a target is read."""
+        """Of each token and of EOS, when a target is read."""
         if not sources:
             return []
         scored = self.translator.score_batch(sources, [names(target) for target in targets], max_input_length=0)

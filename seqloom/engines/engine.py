@@ -10,44 +10,28 @@ A folder is written under a temporary name and appears whole. No file is a pickl
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
-import seqloom
+from seqloom.contracts import Finder
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search
-from seqloom.types import Hypothesis
+from seqloom.version import __version__
 
 FORMAT = 1
 ENGINES = {"ctranslate2": "CTranslate2", "onnx": "Onnx"}  # a file of this folder, and its class
 
 
-class Engine(ABC):
+class Engine(Finder):
     """What computes the outputs of an exported model."""
 
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, settings: dict[str, Any], threads: int) -> Self:
         """Read what was exported."""
-
-    @abstractmethod
-    def answer(
-        self,
-        sources: Sequence[np.ndarray],
-        search: Search,
-        prefix: np.ndarray | None = None,
-        constraints: Sequence[Constraint] = (),
-        attention: bool = False,
-        details: bool = True,
-    ) -> list[list[Hypothesis]]:
-        """For each source its hypotheses, best first. Without details scores and log-probabilities may be left out."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +45,7 @@ class Manifest:
     measured: dict[str, Any]  # the task's metrics, of the run and of this
 
     def content(self) -> dict[str, Any]:
-        return {"format": FORMAT, "seqloom": seqloom.__version__, **vars(self)}
+        return {"format": FORMAT, "seqloom": __version__, **vars(self)}
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -76,7 +60,7 @@ class Manifest:
             raise SeqloomError(f'{path}: "format" must be a whole number, not {json.dumps(version)}')
         if version > FORMAT:
             raise SeqloomError(
-                f"{folder} has export format {version}, this seqloom ({seqloom.__version__}) reads up to {FORMAT}: "
+                f"{folder} has export format {version}, this seqloom ({__version__}) reads up to {FORMAT}: "
                 "upgrade seqloom to use it"
             )
         if found.get("engine") not in ENGINES:
@@ -86,11 +70,6 @@ class Manifest:
             if not isinstance(found.get(name), dict):
                 raise SeqloomError(f'{path}: "{name}" must be an object; export the run again')
         return cls(*(found[name] for name in ("engine", "settings", "recipe", "files", "measured")))
-
-
-def is_exported(path: Path | str) -> bool:
-    """Whether a folder is an exported model rather than a run."""
-    return (Path(path) / "engine.json").is_file()
 
 
 def load_engine(folder: Path, manifest: Manifest, threads: int = 1) -> Engine:

@@ -1,6 +1,6 @@
 """Write a Transformer for CTranslate2, through its own specification of one.
 
-Positions go along as a table, since ours alternate sine and cosine; a symbol's name there is its number here.
+Positions go along as a table, since ours alternate sine and cosine; a token's name there is its number here.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqloom.attention.multihead import MultiHead
-from seqloom.data.symbols import UNK
-from seqloom.decoders.transformer import Transformer as Decoder
-from seqloom.encoders.transformer import Transformer as Encoder
+from seqloom.data.special_tokens import UNK
 from seqloom.engines.engine import needed
 from seqloom.errors import SeqloomError
-from seqloom.layers.embedding import Positioned
-from seqloom.layers.transformer import FeedForward, Residual, TransformerLayer
-from seqloom.model import Model
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.decoders.transformer import Transformer as Decoder
+from seqloom.nn.encoders.transformer import Transformer as Encoder
+from seqloom.nn.layers.embedding import Positioned
+from seqloom.nn.layers.transformer import FeedForward, Residual, TransformerLayer
+from seqloom.nn.model import Model
 
 LONGEST = 4096  # positions in the table: CTranslate2 reads and writes no more
 
@@ -34,7 +34,7 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
     encoder, decoder = model.encoder, model.decoder
     if type(encoder) is not Encoder or type(decoder) is not Decoder or not isinstance(encoder.embedding, nn.Embedding):
         raise SeqloomError(
-            "--to ctranslate2 takes a Transformer that reads symbols (encoder and decoder): use --to onnx, or the run"
+            "--to ctranslate2 takes a Transformer that reads tokens (encoder and decoder): use --to onnx, or the run"
         )
     if encoder.halting is not None:
         raise SeqloomError(

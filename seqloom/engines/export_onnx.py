@@ -23,13 +23,13 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from seqloom.attention.multihead import MultiHead
 from seqloom.contracts import Cell, Decoder, Head
 from seqloom.engines.engine import needed
-from seqloom.ensemble import Ensemble
 from seqloom.errors import SeqloomError
-from seqloom.layers.halting import Halting
-from seqloom.model import Model
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.combine.ensemble import Ensemble
+from seqloom.nn.model import Model
+from seqloom.nn.ops.halting import Halting
 from seqloom.types import Memory, Padded, State, flatten, over_tensors
 
 SOURCES, TIME, ROWS = 3, 5, 2  # of what is traced: a size of 1 would be taken for a constant
@@ -60,7 +60,7 @@ def refuse(model: Model, int8: bool) -> None:
         raise SeqloomError("--int8 goes with --to ctranslate2: leave it out")
     if isinstance(model.decoder, (Head, Ensemble)) or model.encoder is None:
         raise SeqloomError(
-            "--to onnx takes one model that reads a source and writes symbol by symbol: use the run itself"
+            "--to onnx takes one model that reads a source and writes token by token: use the run itself"
         )
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
         raise SeqloomError("--to onnx takes no multi-head attention, which leaves padding out: use the run itself")
@@ -175,7 +175,7 @@ class Example:
 
 
 def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
-    """Something to read: symbols or vectors."""
+    """Something to read: tokens or vectors."""
     table: Any = getattr(model.encoder, "embedding", None)
     vectors = isinstance(table, nn.Linear)
     values = torch.randn(SOURCES, time, table.in_features) if vectors else torch.zeros(SOURCES, time, dtype=torch.long)

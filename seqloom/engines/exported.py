@@ -1,28 +1,41 @@
-"""An exported model in use. There is no torch here."""
+"""An exported model as people hold it. There is no torch here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from seqloom import config
-from seqloom.answering import Answering
+from seqloom.config.build import build_part
+from seqloom.contracts import Task
+from seqloom.data.readers import Tally
 from seqloom.engines.engine import Engine, Manifest, load_engine
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search, Task
-from seqloom.types import Hypothesis
+from seqloom.inference.candidates import best_predictions, candidates
+from seqloom.inference.evaluation import evaluate, read_examples
+from seqloom.inference.find import Prediction
+from seqloom.inference.system import System
+from seqloom.types import Example
 
 
-class Exported(Answering):
+class Exported:
     """Predicts and evaluates like the run it was made from. `measured` says how well, where that was measured."""
 
     def __init__(self, engine: Engine, task: Task, manifest: Manifest, path: Path, trust: bool = False):
-        self.engine, self.task, self.path, self.trust = engine, task, path, trust
-        self.recipe, self.measured = manifest.recipe, manifest.measured
-        self.sources = () if task.source is None else (task.source,)
+        self.system = System(engine, task, manifest.recipe, path, trust, exported=True)
+        self.measured = manifest.measured
+
+    @property
+    def task(self) -> Task:
+        return self.system.task
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        return self.system.recipe
+
+    @property
+    def path(self) -> Path | None:
+        return self.system.path
 
     @classmethod
     def load(
@@ -38,20 +51,26 @@ class Exported(Answering):
         manifest = Manifest.read(path)
         try:
             table = {"type": "pairs", **manifest.recipe["task"]}
-            task: Task = config.build("tasks", table, f"{path / 'engine.json'}: recipe.task", trust)
+            task: Task = build_part("tasks", table, f"{path / 'engine.json'}: recipe.task", trust)
             manifest.recipe["search"]["type"], manifest.recipe["data"]["max_characters"]
         except (KeyError, TypeError):
             raise SeqloomError(f"{path / 'engine.json'}: its recipe is not whole; export the run again") from None
         return cls(load_engine(path, manifest, threads), task.load(path), manifest, path, trust)
 
-    def find(
-        self,
-        encoded: Sequence[Sequence[np.ndarray]],
-        search: Search,
-        prefix: np.ndarray | None,
-        constraints: Sequence[Constraint],
-        attention: bool,
-        details: bool,
-    ) -> list[list[Hypothesis]]:
-        sources: list[Any] = [own for own, *_ in encoded]
-        return self.engine.answer(sources, search, prefix, constraints, attention, details)
+    def predict(self, sources: Sequence[Any], **options: Any) -> list[Any]:
+        """The best output of each source. Options are those of `candidates`."""
+        return [found.text for found in best_predictions(self.system, sources, **options)]
+
+    def candidates(self, sources: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+        """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
+        return candidates(self.system, sources, **options)
+
+    def evaluate(self, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
+        """The task's metrics on a file, examples or pairs."""
+        return evaluate(self.system, examples, **options)
+
+    def examples(
+        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+    ) -> Iterator[Example]:
+        """The examples of files, read as the run's training data was."""
+        return read_examples(self.system, paths, skip_bad=skip_bad, tally=tally)

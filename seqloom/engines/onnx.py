@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.engines.engine import Engine, needed
-from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.types import Hypothesis, Memory, Output, Padded, State, flatten, hold, nest
 
 
@@ -37,15 +37,16 @@ class Onnx(Engine):
 
         return cls(session("encoder.onnx"), OnnxDecoder(session("step.onnx"), **settings))
 
-    def answer(
+    def find(
         self,
-        sources: Sequence[np.ndarray],
+        encoded: Sequence[Sequence[np.ndarray]],
         search: Search,
         prefix: np.ndarray | None = None,
         constraints: Sequence[Constraint] = (),
         attention: bool = False,
         details: bool = True,
     ) -> list[list[Hypothesis]]:
+        sources = [own for own, *_ in encoded]
         memory = self.encode(Padded.stack(sources))
         begun = None if prefix is None else Padded.stack([prefix] * len(sources))
         found = search(self.decoder, memory, begun, constraints)

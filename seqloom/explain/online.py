@@ -1,54 +1,54 @@
-"""What there is to see of a decoder that writes while it reads: what had been read when each symbol was written."""
+"""What there is to see of a decoder that writes while it reads: what had been read when each token was written."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqloom.contracts import Decoder
-from seqloom.errors import SeqloomError
-from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Matrix
-from seqloom.explain.reading import allowed, answer_first, facts, inputs_of, likeliest, searches
+from seqloom.explain.alternatives import allowed, answer_first, likeliest, searches
+from seqloom.explain.facts import facts
+from seqloom.explain.record import ExplainedHypothesis, Explanation, Matrix
+from seqloom.inference.constraints import build_constraints, no_output
+from seqloom.inference.system import System, pieces
+from seqloom.nn.teacher_forcing import inputs_of
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Hypothesis, Memory, Padded
 
-if TYPE_CHECKING:
-    from seqloom.predict import Predictor
-
 
 @torch.no_grad()
-def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: Any) -> Explanation:
+def explain_online(system: System, source: Any, n_best: int, **settings: Any) -> Explanation:
     """The n_best outputs with their times, and what else might have been written at each of them."""
-    model, task = predictor.model, predictor.task
+    model, task = system.model, system.task
     assert task.source is not None
     assert model.encoder is not None
-    width = settings.pop("beam_size", predictor.recipe["search"]["beam_size"])
-    own, search = searches(predictor, width, n_best, **settings)
+    width = settings.pop("beam_size", system.recipe["search"]["beam_size"])
+    own, search = searches(system, width, n_best, **settings)
     assert isinstance(search, PrefixBeam)
     inputs = task.source.read(source)
-    padded = Padded.stack([inputs]).to(predictor.device)
+    padded = Padded.stack([inputs]).to(model.device)
     memory = model.encode(padded)
-    constraints = [*predictor.constraints((), ()), *task.constraints(padded)]
+    constraints = build_constraints(system, padded)
     start = search.start(model.decoder, memory, None, constraints)
     found = search.finish(model.decoder, memory, search.advance(model.decoder, memory, start))[0]
     if own is not search:
         found = answer_first(own(model.decoder, memory, None, constraints)[0], found, n_best)
     if not found:
-        raise SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+        raise no_output(source)
 
     def piece(token: int) -> str:
-        return "<eos>" if token == model.decoder.eos else predictor.pieces(task.target, [token])[0]
+        return "<eos>" if token == model.decoder.eos else pieces(task.target, [token])[0]
 
     begun = replace(start.constraints, states=start.group.rows["constraints"])
     hypotheses = []
     for one in found:
         ids = [*one.tokens, model.decoder.eos or 0]
         rows = followed(model.decoder, memory, one)
-        (may,) = allowed(begun, inputs_of(model.decoder, [one]).to(predictor.device), len(rows[0]))
+        (may,) = allowed(begun, inputs_of(model.decoder, [one]).to(model.device), len(rows[0]))
         possible = torch.stack(rows).masked_fill(~may, -torch.inf)
         times = [min(time * model.encoder.stride, len(inputs)) for time in one.times or []]
         hypotheses.append(
@@ -64,29 +64,29 @@ def explain_online(predictor: Predictor, source: Any, n_best: int, **settings: A
     sound = task.source.seconds is not None
     bands: int = getattr(task.source, "mels", 0) or inputs.shape[-1]
     return Explanation(
-        source=[] if sound else predictor.pieces(task.source, inputs),
+        source=[] if sound else pieces(task.source, inputs),
         source_text=str(source) if isinstance(source, (str, bytes)) or not sound else "sound",
         hypotheses=hypotheses,
-        model=facts(predictor, own, search),
+        model=facts(system, own, search),
         picture=shading(inputs, bands) if sound else [],
         seconds=task.source.seconds or 0.0,
     )
 
 
 def followed(decoder: Decoder, memory: Memory, one: Hypothesis) -> list[Tensor]:
-    """What might have been written where each symbol was, and where the output ended.  U + 1 times (V,)
+    """What might have been written where each token was, and where the output ended.  U + 1 times (V,)
 
-    Log-probabilities, given that something is written. Between the symbols go silent ones, as many as its times tell.
+    Log-probabilities, given that something is written. Between the tokens go silent ones, as many as its times tell.
     """
     state, token, rows = decoder.start(memory), decoder.bos, []
     for symbol, time in zip([*one.tokens, decoder.eos or 0], [*(one.times or []), None]):
         while True:
             scores, state = decoder.step(torch.tensor([token], device=memory.lengths.device), state, memory)
-            seen = decoder.seen(state, memory)
+            seen = decoder.states_read(state, memory)
             if bool(scores[0, symbol] > -torch.inf) if time is None or seen is None else int(seen[0]) >= time:
                 break
-            token = decoder.silent[0]
-        spoken = scores[0].index_fill(0, torch.tensor(decoder.silent, device=scores.device), -torch.inf)
+            token = decoder.blanks[0]
+        spoken = scores[0].index_fill(0, torch.tensor(decoder.blanks, device=scores.device), -torch.inf)
         rows.append(spoken.log_softmax(0))
         token = symbol
     return rows

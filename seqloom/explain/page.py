@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from seqloom.explain.explanation import Explanation
+from seqloom.explain.record import Explanation
 from seqloom.explain.terminal import render
 
 PLACEHOLDER = "<!-- explanation -->"

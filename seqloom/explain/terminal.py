@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.errors import SeqloomError
-from seqloom.explain.explanation import ExplainedHypothesis, Explanation, Points
+from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
 NARROWEST = 24
@@ -123,7 +123,7 @@ def strengths(pieces: list[str], numbers: list[str], shares: list[float], width:
 
 
 def hops(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """What an answer of one symbol read of a story: a row a sentence, a column a hop."""
+    """What an answer of one token read of a story: a row a sentence, a column a hop."""
     if not is_story(source, hypothesis):
         return []
     looks = [heads[0][0] for heads in hypothesis.source_attention]  # hops x sentences

@@ -1,0 +1,21 @@
+"""Metrics: one file each, with a function of its own name, (predictions, references) -> {name: value}.
+
+A file says whether higher is better (HIGHER_IS_BETTER); one that does not is only shared by metrics.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+
+def names() -> tuple[str, ...]:
+    """Every metric."""
+    files = sorted(file.name for file in iter_modules(__path__))
+    return tuple(name for name in files if hasattr(find(name), "HIGHER_IS_BETTER"))
+
+
+def find(name: str) -> ModuleType:
+    """The file of a metric."""
+    return import_module(f"seqloom.metrics.{name}")

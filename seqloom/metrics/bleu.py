@@ -50,7 +50,7 @@ def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequ
     """Smoothed BLEU of each pair, in [0, 1]: one more match and one more n-gram of orders 2 to 4.  (N,)
 
     Lin & Och 2004; sacrebleu's smoothing "add-k". As there, orders longer than the prediction thereby count as matched,
-    and without a common symbol it is 0.
+    and without a common token it is 0.
     """
     found, expected = lengths_of(predictions), lengths_of(references)  # (N,)
     product = np.ones(len(found))

@@ -1,4 +1,4 @@
-"""Edit rate: how many insertions, deletions and substitutions a prediction is away, per symbol of its reference.
+"""Edit rate: how many insertions, deletions and substitutions a prediction is away, per token of its reference.
 
 What word, character and phoneme error rate share, and the check that all metrics share.
 """
@@ -49,7 +49,7 @@ def edit_rate(
 
 
 def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
-    """-(edits / symbols of the reference) of each pair; of an empty reference, -edits.  (N,)"""
+    """-(edits / tokens of the reference) of each pair; of an empty reference, -edits.  (N,)"""
     edits = cpdist(predictions, references, scorer=Levenshtein.distance).astype(np.float64)
     lengths = np.fromiter(map(len, references), np.int64, len(references))
     return 0.0 - edits / np.maximum(lengths, 1)  # not -0.0

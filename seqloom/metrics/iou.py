@@ -18,7 +18,7 @@ def iou(predictions: list[str], references: list[list[str]]) -> dict[str, float]
 
 
 def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
-    """Of the sets of symbols of each pair, in [0, 1]; 1 where both are empty.  (N,)"""
+    """Of the sets of tokens of each pair, in [0, 1]; 1 where both are empty.  (N,)"""
     (counts,) = ngram_counts(predictions, references, 1)
     both = counts.sums((counts.found > 0) & (counts.expected > 0), len(predictions))
     either = counts.sums(np.ones_like(counts.pairs), len(predictions))

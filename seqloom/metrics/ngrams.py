@@ -1,6 +1,6 @@
 """How often each n-gram stands in a prediction and in its reference, of many pairs at once.
 
-Symbols become integers, n-grams pairs of integers, and numpy sorts and counts them: no loop over symbols.
+Tokens become integers, n-grams pairs of integers, and numpy sorts and counts them: no loop over tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lengths_of(sequences: Sequences) -> np.ndarray:
 
 
 def ngram_counts(predictions: Sequences, references: Sequences, longest: int) -> Iterator[Counts]:
-    """The counts of single symbols, of pairs, and so on."""
+    """The counts of single tokens, of pairs, and so on."""
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions but {len(references)} references, expected as many")
     sequences = [*predictions, *references]
@@ -42,7 +42,7 @@ def ngram_counts(predictions: Sequences, references: Sequences, longest: int) ->
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
     symbols = np.fromiter(map(numbers.__getitem__, chain.from_iterable(sequences)), np.int64, lengths.sum())  # (S,)
     rows = np.repeat(np.arange(len(sequences)), lengths)  # (S,)
-    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(symbols))  # (S,): symbols from here to the end
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(symbols))  # (S,): tokens from here to the end
     pairs, is_found = rows % max(len(predictions), 1), rows < len(predictions)
     begins, grams = np.arange(len(symbols)), pairs  # where n-grams begin; equal numbers are equal n-grams of one pair
     for order in range(1, longest + 1):

@@ -1,11 +1,11 @@
 """Alignment: cross-entropy of the target with the ends of blocks where they suit the model best.
 
-Jaitly et al. 2016, section 2.5: which symbols are written in which block is found by approximate dynamic programming,
+Jaitly et al. 2016, section 2.5: which tokens are written in which block is found by approximate dynamic programming,
 and the output with the ends of blocks inside is then learned by teacher forcing. For the share `even` of the training
-symbols are spread evenly over the blocks. The paper renews alignments every few hundred updates; here each update
+tokens are spread evenly over the blocks. The paper renews alignments every few hundred updates; here each update
 aligns its own batch, so that a resumed run, or one of several processes, has nothing to remember.
-`search = "beam"` goes from left to right with the best few numbers of symbols: whoever writes least is ahead, and
-symbols are put off to the end. The paper found that it fails, and so do the tests.
+`search = "beam"` goes from left to right with the best few numbers of tokens: whoever writes least is ahead, and
+tokens are put off to the end. The paper found that it fails, and so do the tests.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from seqloom.contracts import Objective
-from seqloom.layers.dropout import without_dropout
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss
 
 
 class Alignment(Objective):
-    """Count: symbols and EOS of targets that fit into their blocks. Logs: nll; impossible, the others' number."""
+    """Count: tokens and EOS of targets that fit into their blocks. Logs: nll; impossible, the others' number."""
 
     needs: ClassVar[str] = "aligned"
 

@@ -1,4 +1,4 @@
-"""From given symbols to the model's own, from the end of an output backwards. Ranzato et al. 2016, algorithm 1."""
+"""From given tokens to the model's own, from the end of an output backwards. Ranzato et al. 2016, algorithm 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Annealing:
-    """All symbols are given for the share `wait` of the training, then `delta` fewer at each of equal stages."""
+    """All tokens are given for the share `wait` of the training, then `delta` fewer at each of equal stages."""
 
     delta: int
     wait: float
@@ -21,7 +21,7 @@ class Annealing:
             raise ValueError(f"wait = {self.wait} must be in [0, 1)")
 
     def given(self, progress: float, width: int) -> int:
-        """How many first symbols of each output are given; width is the longest of the batch, EOS counted."""
+        """How many first tokens of each output are given; width is the longest of the batch, EOS counted."""
         longest = self.longest or width
         if progress < self.wait:
             return max(longest, width)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Objective, Task
-from seqloom.model import Model
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Loss, Padded
 
@@ -47,7 +47,7 @@ class AnyOrder(Objective):
             raise ValueError('"any_order" trains outputs that end; a running text is no set')
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
-        """With orders of each target: places of its symbols, the end and the padding staying where they are."""
+        """With orders of each target: places of its tokens, the end and the padding staying where they are."""
         lengths, width = as_numpy(batch.targets.lengths), batch.targets.values.shape[1]
         places = np.arange(width)
         fixed = places >= lengths[:, None, None] - 1  # (B, 1, U)

@@ -1,6 +1,6 @@
 """Cross-entropy under teacher forcing, with label smoothing.
 
--(1 - e) log p(gold) - e mean(log p). Szegedy et al. 2016, section 7; the mean is over symbols that can occur.
+-(1 - e) log p(gold) - e mean(log p). Szegedy et al. 2016, section 7; the mean is over tokens that can occur.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from torch.nn import functional
 
 from seqloom.contracts import Objective
 from seqloom.errors import SeqloomError
-from seqloom.layers.linear import Projection
-from seqloom.layers.packing import Packing
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.linear import Projection
+from seqloom.nn.ops.packing import Packing
 from seqloom.types import Batch, Loss, Output, Padded, detach
 
 NONE: Mapping[str, float] = MappingProxyType({})
@@ -75,7 +75,7 @@ class CrossEntropy(Objective):
 def cross_entropy(
     output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of given symbols, summed as below; weights are (rows, U)."""
+    """Of given tokens, summed as below; weights are (rows, U)."""
     packing, (thought, project) = Packing(targets.mask), output.positions
     hidden, symbols = packing.pack(thought), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)
@@ -122,7 +122,7 @@ class Losses:
         self.symbols: Tensor | None = None  # which can occur, where not all can
         if self.smoothing:
             mean = self.log_probs.mean(dim=-1)
-            if not mean.isfinite().all():  # symbols that cannot occur take no share
+            if not mean.isfinite().all():  # tokens that cannot occur take no share
                 self.symbols = self.log_probs.isfinite()
                 mean = self.log_probs.masked_fill(~self.symbols, 0).sum(-1) / self.symbols.sum(-1)
             self.total = (1 - self.smoothing) * self.nll - self.smoothing * self.sum(mean)
@@ -132,7 +132,7 @@ class Losses:
         return values.sum() if self.weights is None else (values * self.weights).sum()
 
     def gradient(self) -> Tensor:
-        """At the scores, p - (1 - e) gold - e / symbols; the log-probabilities are overwritten.  (N, V)"""
+        """At the scores, p - (1 - e) gold - e / tokens; the log-probabilities are overwritten.  (N, V)"""
         gradient = self.log_probs.exp_()
         if self.symbols is not None:
             gradient.sub_(self.symbols * (self.smoothing / self.symbols.sum(-1, keepdim=True)))

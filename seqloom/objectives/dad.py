@@ -1,4 +1,4 @@
-"""Data as demonstrator: the decoder is given its own likeliest symbols, and corrected towards the targets.
+"""Data as demonstrator: the decoder is given its own likeliest tokens, and corrected towards the targets.
 
 Venkatraman, Hebert & Bagnell 2015, as Ranzato et al. 2016 use it for sequences: scheduled sampling with the argmax.
 """

@@ -2,8 +2,8 @@
 
 Norouzi et al. 2016, section 2.2 and appendix. An output that is e edits away is drawn with weight exp(-e / tau). There
 are so many far outputs that a temperature which suits one vocabulary is noise in another; calibrated, as the authors'
-program has it, the temperature divides the logarithm of the number of symbols as well: exp(-e (1 + log V) / tau).
-Everything is numpy, all rows at once. Edits put real symbols only: not padding, begin, end or unknown.
+program has it, the temperature divides the logarithm of the number of tokens as well: exp(-e (1 + log V) / tau).
+Everything is numpy, all rows at once. Edits put real tokens only: not padding, begin, end or unknown.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from math import log
 
 import numpy as np
 
-from seqloom.data.symbols import PAD, SYMBOLS
+from seqloom.data.special_tokens import PAD, SPECIAL
 from seqloom.types import Padded, positions_below
 
-FIRST = len(SYMBOLS)  # the first real symbol
+FIRST = len(SPECIAL)  # the first real token
 NEVER = 1e-18  # a probability too small to be drawn, or to be kept
 
 
 @dataclass(frozen=True)
 class Hamming:
-    """Substitutions alone, each by another symbol: q(y) is exactly exp(-e cost) / Z.
+    """Substitutions alone, each by another token: q(y) is exactly exp(-e cost) / Z.
 
-    P(e) = C(m, e) (V - 1)^e exp(-e cost) / Z for m symbols of a target and a vocabulary of V real ones.
+    P(e) = C(m, e) (V - 1)^e exp(-e cost) / Z for m tokens of a target and a vocabulary of V real ones.
     """
 
     symbols: int  # V
@@ -48,7 +48,7 @@ class Hamming:
         edits = drawn(self.chances, lengths, chance)  # (N,)
         chosen = some(edits, lengths, values.shape[1], chance)  # (N, T)
         old = values[chosen]
-        is_real = old >= FIRST  # an unknown symbol has one neighbour more
+        is_real = old >= FIRST  # an unknown token has one neighbour more
         new = FIRST + chance.integers(0, self.symbols - is_real)
         values = values.copy()
         values[chosen] = new + (is_real & (new >= old))
@@ -66,9 +66,9 @@ class Hamming:
 class Edit:
     """Substitutions and insertions as the authors count them, without deletions and up to 2 m of them.
 
-    A script substitutes n of m symbols and inserts e - n among those that stay: there are
+    A script substitutes n of m tokens and inserts e - n among those that stay: there are
     C(m, n) C(m + e - 2n, e - n) V^e of e edits, all equally likely. Several lead to one output, and a substitute may be
-    the same symbol: edits are over-counted, and by Levenshtein's distance an output may be nearer than e.
+    the same token: edits are over-counted, and by Levenshtein's distance an output may be nearer than e.
     """
 
     symbols: int  # V
@@ -95,7 +95,7 @@ class Edit:
         chosen = some(substituted, lengths, width, chance)  # (N, T)
         values = np.where(chosen, self.any_symbols(chosen.shape, chance), values)
 
-        # Insertions are some of as many slots as symbols stay or come in. One before which g symbols stay is in gap g.
+        # Insertions are some of as many slots as tokens stay or come in. One before which g tokens stay is in gap g.
         slots = lengths - substituted + inserted
         comes = some(inserted, slots, int(slots.max(initial=0)), chance)  # (N, S)
         gaps = np.cumsum(~comes, 1)
@@ -131,11 +131,11 @@ class Edit:
 def scripts(targets: np.ndarray, outputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """How many scripts lead to each output, by the number of substitutions.  (n, m), (n, U), (n,) -> (n, m + 1)
 
-    Each symbol of an output was inserted, substituted, or stays. Within a gap nothing is substituted after an
+    Each token of an output was inserted, substituted, or stays. Within a gap nothing is substituted after an
     insertion, so that each script is counted once.
     """
     rows, length = targets.shape
-    inserted = np.zeros((rows, length + 1, length + 1))  # ending so: by symbols of the target read, and substituted
+    inserted = np.zeros((rows, length + 1, length + 1))  # ending so: by tokens of the target read, and substituted
     otherwise = np.zeros_like(inserted)
     otherwise[:, 0, 0] = 1
     ways = np.where(lengths[:, None] == 0, otherwise[:, length], 0.0)

@@ -1,7 +1,7 @@
-"""Emission: learn by trial at which states of a source symbols are written.
+"""Emission: learn by trial at which states of a source tokens are written.
 
 Luo, Chiu, Jaitly & Sutskever 2016, section 3. Coins b_i are drawn; the reward of state i is R_i = b_i log p(t), t the
-target's next symbol, known without waiting for the end. The gradient of the expected sum is on average that of
+target's next token, known without waiting for the end. The gradient of the expected sum is on average that of
     sum_i R_i + (sum_{j >= i} R_j - baseline_i) log pi(b_i),
 where no choice was left without the second term. The baseline is linear in what the decoder thinks at i, taught by its
 squared error. The entropy of the coins is added, ever less of it: else one way of writing is chosen too soon.
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.contracts import Objective
-from seqloom.layers.dropout import without_dropout
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss, Padded
 
@@ -28,7 +28,7 @@ from seqloom.types import Batch, Loss, Padded
 class Emission(Objective):
     """Without drop-out, so that what is drawn is what is scored. `samples` ways of writing a target are drawn.
 
-    Validated, it is -log p of the target by the likeliest coins. Count: symbols and EOS of targets with no more symbols
+    Validated, it is -log p of the target by the likeliest coins. Count: tokens and EOS of targets with no more tokens
     than states. Logs: reward, its sum; impossible, how many targets have more.
     """
 
@@ -59,7 +59,7 @@ class Emission(Objective):
             return Loss(total, count, {**logs, "nll": nll})
         tokens, hidden, free = written.targets.values, output.hidden, written.free
         real = written.targets.mask & possible[:, None] & (tokens != decoder.eos)  # (rows, T + 1): a state each
-        emits = real & (tokens != decoder.silent[0])
+        emits = real & (tokens != decoder.blanks[0])
         chance = decoder.chance(hidden)
         chosen = functional.logsigmoid(torch.where(emits, chance, -chance))  # log pi(b)
         said = decoder.symbols(hidden[emits]).gather(1, tokens[emits][:, None])[:, 0]  # (N,)

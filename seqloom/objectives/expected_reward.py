@@ -4,7 +4,7 @@ REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is on average that of -(r(
 is as long as it does not depend on y; a b near r makes it steady. Baselines:
 
     learned   b_t, linear in what the decoder thinks at step t, and no gradient flows on from it (Ranzato et al. 2016)
-    greedy    the reward of the model's likeliest symbols: self-critical (Rennie et al. 2017)
+    greedy    the reward of the model's likeliest tokens: self-critical (Rennie et al. 2017)
     others    the mean reward of the other outputs drawn for the same source: leave one out (Kool et al. 2019)
 
 `likelihood` adds so much of the cross-entropy of the target: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Objective
-from seqloom.layers.dropout import without_dropout
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
 from seqloom.objectives.paths import drawn, followed, room
 from seqloom.objectives.reward import Of, Reward

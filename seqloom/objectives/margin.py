@@ -1,6 +1,6 @@
 """Beam-search optimisation: the target must stay in the beam, by a margin. Wiseman & Rush 2016, eq. 4 and algorithm 1.
 
-f(w_t, h_{t-1}), the score of the last symbol as it comes from the decoder, says what a whole prefix is worth. At every
+f(w_t, h_{t-1}), the score of the last token as it comes from the decoder, says what a whole prefix is worth. At every
 t a beam of the K best prefixes is searched, and the target's should be 1 above the K-th of them, at the end 1 above
 the best of all others. Where it is not, the loss grows by
 
@@ -30,12 +30,12 @@ from torch.nn import functional
 from seqloom.arrays import topk
 from seqloom.contracts import Constraint, Decoder, Objective, Task
 from seqloom.errors import SeqloomError
-from seqloom.layers.dropout import without_dropout
-from seqloom.layers.linear import Projection
 from seqloom.metrics import bleu
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import without_dropout
+from seqloom.nn.ops.linear import Projection
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.search.constraints import Constraints
+from seqloom.search.constraints.every import Constraints
 from seqloom.types import Batch, Loss, Memory, Padded, select
 
 Cost = Literal["one", "bleu"]
@@ -146,7 +146,7 @@ class BeamSearchOptimisation(Objective):
         return Violations(*(torch.stack(part, dim=1) for part in zip(*steps)))
 
     def begun(self, decoder: Decoder, memory: Memory, batch: Batch, width: int) -> Constraints | None:
-        """The constraints of the task before the first symbol, `width` rows a source; the limit ends nothing here."""
+        """The constraints of the task before the first token, `width` rows a source; the limit ends nothing here."""
         if not self.constrained:
             return None
         found = self.constraints(batch.source) if self.constraints else []
@@ -184,7 +184,7 @@ class BeamSearchOptimisation(Objective):
 
 
 def scores_of(hidden: Tensor, project: Callable[[Tensor], Tensor], symbols: Tensor) -> Tensor:
-    """The logit of one symbol a row.  (N, D), (N,) -> (N,)"""
+    """The logit of one token a row.  (N, D), (N,) -> (N,)"""
     if not isinstance(project, Projection):
         return project(hidden).gather(1, symbols[:, None])[:, 0]
     scores = (hidden * functional.embedding(symbols, project.weight)).sum(dim=1)

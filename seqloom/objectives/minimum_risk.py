@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqloom.contracts import Objective
-from seqloom.layers.dropout import without_dropout
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
 from seqloom.objectives.paths import drawn, followed, log_probs, room
 from seqloom.objectives.reward import Of, Reward

@@ -1,7 +1,7 @@
-"""MIXER: cross-entropy for the first symbols of an output, expected reward for the rest, of which there is ever more.
+"""MIXER: cross-entropy for the first tokens of an output, expected reward for the rest, of which there is ever more.
 
-Ranzato et al. 2016. The first s symbols are given; what follows is drawn from the model until it ends. Each drawn
-symbol costs (r - b_t)(-log p), r being the reward of the whole output and b_t linear in what the decoder thinks, taught
+Ranzato et al. 2016. The first s tokens are given; what follows is drawn from the model until it ends. Each drawn
+token costs (r - b_t)(-log p), r being the reward of the whole output and b_t linear in what the decoder thinks, taught
 by its squared error, without a gradient into the network. s goes from the longest output down to 0 by `delta`. Start
 from a run that cross-entropy has trained (`init`), or let it train for the share `wait`: the algorithm's first part.
 """
@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn import functional
 
 from seqloom.contracts import Decoder, Objective
-from seqloom.layers.dropout import without_dropout
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.annealing import Annealing
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
 from seqloom.objectives.paths import Paths, drawn, followed, room
@@ -27,7 +27,7 @@ from seqloom.types import Batch, Loss, Memory, Padded
 
 
 class Mixer(Objective):
-    """Without drop-out where symbols are drawn. Count: symbols, given or drawn. Logs: reward, the mean; given, s."""
+    """Without drop-out where tokens are drawn. Count: tokens, given or drawn. Logs: reward, the mean; given, s."""
 
     improves: ClassVar[str] = "outputs"
 
@@ -70,7 +70,7 @@ class Mixer(Objective):
 
     @staticmethod
     def paths(decoder: Decoder, memory: Memory, targets: Padded, given: int) -> Paths:
-        """The targets; those that go on after the given symbols go on as the model likes."""
+        """The targets; those that go on after the given tokens go on as the model likes."""
         nothing = torch.zeros_like(targets.values, dtype=torch.bool)
         longer = (targets.lengths > given).nonzero()[:, 0]
         if not len(longer):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqloom.contracts import Decoder
-from seqloom.layers.packing import Packing
+from seqloom.nn.ops.packing import Packing
 from seqloom.objectives.cross_entropy import ROWS
 from seqloom.search.sample import Sampling
 from seqloom.types import Memory, Output, Padded
@@ -36,9 +36,9 @@ class Drawing(Sampling):
 def drawn(
     decoder: Decoder, memory: Memory, count: int, longest: int, *, prefix: Padded | None = None, likeliest: bool = False
 ) -> Paths:
-    """So many outputs a source, of at most `longest` symbols, drawn from the model, or of its likeliest symbols.
+    """So many outputs a source, of at most `longest` tokens, drawn from the model, or of its likeliest tokens.
 
-    A prefix has as many symbols in every row.
+    A prefix has as many tokens in every row.
     """
     sampling = Drawing(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
     draw = sampling.advance(decoder, memory, sampling.start(decoder, memory, prefix))
@@ -64,7 +64,7 @@ def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
 
 @torch.no_grad()
 def log_probs(output: Output, tokens: Padded) -> Tensor:
-    """Of each symbol, 0 at padding, without a gradient.  (rows, U)"""
+    """Of each token, 0 at padding, without a gradient.  (rows, U)"""
     packing, (thought, project) = Packing(tokens.mask), output.positions
     hidden, symbols = packing.pack(thought), packing.pack(tokens.values)  # (N, D), (N,)
     losses = []
@@ -76,11 +76,11 @@ def log_probs(output: Output, tokens: Padded) -> Tensor:
 
 
 def bodies(tokens: Padded, eos: int | None) -> list[list[int]]:
-    """The symbols of each row, without EOS: what rewards compare."""
+    """The tokens of each row, without EOS: what rewards compare."""
     rows = [row[:length] for row, length in zip(tokens.values.tolist(), tokens.lengths.tolist())]
     return [row[:-1] if row and row[-1] == eos else row for row in rows]
 
 
 def room(targets: Padded, factor: float) -> int:
-    """How many symbols an output may have beside targets of this batch: some more than the longest of them."""
+    """How many tokens an output may have beside targets of this batch: some more than the longest of them."""
     return max(round(factor * targets.values.shape[1]), 1)

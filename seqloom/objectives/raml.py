@@ -15,8 +15,8 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Objective, Task
-from seqloom.data.symbols import PAD, SYMBOLS
-from seqloom.model import Model
+from seqloom.data.special_tokens import PAD, SPECIAL
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import Edit, Hamming
 from seqloom.objectives.reward import Of, Reward
@@ -27,8 +27,8 @@ class RewardAugmented(Objective):
     """`samples` outputs a target. Count and logs: as in cross-entropy, those of one target adding up to one.
 
     By default substitutions with the authors' calibrated temperature: they are drawn exactly, and stay near the target
-    in a vocabulary of fifty symbols as of fifty thousand. Temperature 0 is cross-entropy. That of a reward is not
-    calibrated: much above 0.01, for BLEU and 8,000 symbols, hardly any weight is left to the target itself.
+    in a vocabulary of fifty tokens as of fifty thousand. Temperature 0 is cross-entropy. That of a reward is not
+    calibrated: much above 0.01, for BLEU and 8,000 tokens, hardly any weight is left to the target itself.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class RewardAugmented(Objective):
             raise ValueError(f"samples = {samples} must be at least 1, and 2 with a reward, whose weights compare them")
         if reward and not temperature:
             raise ValueError("temperature = 0 draws nothing for the reward to weigh; take 0.85, or no reward")
-        symbols = vocabulary - len(SYMBOLS)
+        symbols = vocabulary - len(SPECIAL)
         if symbols < 2:
-            raise ValueError(f"a vocabulary of {symbols} real symbols has nothing to substitute, expected 2 or more")
+            raise ValueError(f"a vocabulary of {symbols} real tokens has nothing to substitute, expected 2 or more")
         near = Hamming if distance == "hamming" else Edit
         self.near = near(symbols, temperature, calibrated) if temperature else None
         self.reward = Reward(reward, reward_of, decode) if reward else None

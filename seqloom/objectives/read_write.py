@@ -1,8 +1,8 @@
 """Read and write: teach an agent when to write, by the quality and the delay of what it writes. Gu et al. 2017, sec. 4.
 
-An agent draws its decisions, and its translator says its likeliest symbol wherever it writes. A step is worth
+An agent draws its decisions, and its translator says its likeliest token wherever it writes. A step is worth
 
-    the change of the reward, smoothed BLEU of the symbols so far, as it writes
+    the change of the reward, smoothed BLEU of the tokens so far, as it writes
     alpha (sgn(c - c*) + 1)           c: inputs read in a row    `waits` = c*, `waits_weight` = alpha <= 0
     beta max(d - d*, 0) at the end    d: average proportion      `proportion` = d*, `proportion_weight` = beta <= 0
 
@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Objective
 from seqloom.errors import SeqloomError
-from seqloom.layers.dropout import without_dropout
-from seqloom.model import Model
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.paths import bodies, room
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Memory, Padded
@@ -38,7 +38,7 @@ class Walk:
     free: Tensor  # (rows, S): both were possible
     live: Tensor  # (rows, S): the row had not ended
     times: Tensor  # (rows, S): how many states had been read
-    written: Tensor  # (rows, S): how many symbols had been written before
+    written: Tensor  # (rows, S): how many tokens had been written before
     tokens: Padded  # (rows, U): without EOS
 
 
@@ -112,7 +112,7 @@ class ReadWrite(Objective):
         return Loss(learned.masked_fill(~walk.free, 0).sum() / count, sources, logs)
 
     def judged(self, walk: Walk, memory: Memory, targets: Padded, eos: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The quality after so many symbols (rows, U + 1), what delays cost (rows, S), the proportions (rows,)."""
+        """The quality after so many tokens (rows, U + 1), what delays cost (rows, S), the proportions (rows,)."""
         rows, width = walk.tokens.values.shape
         found, wanted = bodies(walk.tokens, None), bodies(targets, eos)
         references = [wanted[row * len(wanted) // rows] for row in range(rows)]
@@ -145,7 +145,7 @@ def drawn(chance: Tensor) -> Tensor:
 
 
 def walked(agent: Any, memory: Memory, longest: int, likeliest: bool = False) -> Walk:
-    """A row a source, of at most so many symbols; decisions are drawn, or the likeliest."""
+    """A row a source, of at most so many tokens; decisions are drawn, or the likeliest."""
     state, token = agent.start(memory), torch.full_like(memory.lengths, agent.bos)
     over = torch.zeros_like(token, dtype=torch.bool)
     steps, tokens = [], []
@@ -157,9 +157,9 @@ def walked(agent: Any, memory: Memory, longest: int, likeliest: bool = False) ->
         wrote = moment.last | (writes.exp() > 0.5 if likeliest else drawn(writes.exp()))
         no_end = moment.log_probs.index_fill(1, token.new_tensor([agent.eos]), float("-inf"))
         symbol = torch.where(moment.last[:, None], moment.log_probs, no_end).argmax(1)
-        times = torch.minimum(state["clock"] + 1, memory.lengths)
+        times = torch.minimum(state["frame"] + 1, memory.lengths)
         steps.append((moment.thought, moment.end, wrote, free, ~over, times, written))
-        token = torch.where(wrote, symbol, agent.silent[0])
+        token = torch.where(wrote, symbol, agent.blanks[0])
         ends = wrote & ((symbol == agent.eos) | (written + 1 == longest))
         tokens.append(torch.where(wrote & ~over & (symbol != agent.eos), symbol, -1))
         over = over | ends

@@ -1,9 +1,8 @@
-"""What an output is worth: a metric of single outputs, over symbols, words or characters."""
+"""What an output is worth: a metric of single outputs, over tokens, words or characters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Literal
 
@@ -23,15 +22,15 @@ class Reward:
     """`name` is a file of metrics/ with a function `rewards`. Words and characters are those of the decoded text."""
 
     def __init__(self, name: str, of: Of = "symbols", decode: Callable[[list[int]], Any] | None = None):
-        modules = {file.name: import_module(f"seqloom.metrics.{file.name}") for file in iter_modules(metrics.__path__)}
+        modules = {file.name: metrics.find(file.name) for file in iter_modules(metrics.__path__)}
         known = {file: module.rewards for file, module in modules.items() if hasattr(module, "rewards")}
         file = name.replace("-", "_")
         if file not in known:
             raise ValueError(f'reward = "{name}": no such reward{nearest(name, known)}')
         if of not in ("symbols", "words", "characters"):
-            raise ValueError(f'reward_of = "{of}" must be "symbols", "words" or "characters"')
+            raise ValueError(f'reward_of = "{of}" must be "tokens", "words" or "characters"')
         if of != "symbols" and decode is None:
-            raise ValueError(f'reward_of = "{of}" needs targets that can be decoded to text; take "symbols"')
+            raise ValueError(f'reward_of = "{of}" needs targets that can be decoded to text; take "tokens"')
         self.rewards, self.of, self.decode = known[file], of, decode
 
     def __call__(self, found: Sequence[list[int]], references: Sequence[list[int]]) -> np.ndarray:

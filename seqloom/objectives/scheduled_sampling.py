@@ -1,15 +1,15 @@
-"""Scheduled sampling: the decoder is given its own symbols now and then, more often as training goes on.
+"""Scheduled sampling: the decoder is given its own tokens now and then, more often as training goes on.
 
-Bengio et al. 2015. A coin a symbol: with probability e_i the target's, else one the model would have said there.
+Bengio et al. 2015. A coin a token: with probability e_i the target's, else one the model would have said there.
 Targets stay what they are, and no gradient goes through the choice. i counts hundredths of the training:
 
     linear           max(least, first - rate i)
     exponential      first rate^i
     inverse_sigmoid  first rate / (rate + exp(i / rate))
 
-Recurrent decoders choose symbol after symbol, after what they were given so far ("steps"); Transformers in two passes
-(Mihaylova & Martins 2019): all symbols after the target's, then the loss after the mixture, so that training stays
-parallel. Symbols are chosen first, without a gradient; the loss is then one pass of teacher forcing with them.
+Recurrent decoders choose token after token, after what they were given so far ("steps"); Transformers in two passes
+(Mihaylova & Martins 2019): all tokens after the target's, then the loss after the mixture, so that training stays
+parallel. Tokens are chosen first, without a gradient; the loss is then one pass of teacher forcing with them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Decoder, Objective
-from seqloom.model import Model
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Loss, Memory, Padded
 
@@ -63,7 +63,7 @@ class ScheduledSampling(Objective):
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
     def epsilon(self, progress: float) -> float:
-        """How likely a symbol is the target's."""
+        """How likely a token is the target's."""
         i = 100 * progress
         if self.decay == "linear":
             value = self.first - self.rate * i

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 
 from seqloom.contracts import Objective
-from seqloom.model import Model
+from seqloom.nn.model import Model
 from seqloom.types import Batch, Loss
 
 

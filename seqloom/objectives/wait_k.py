@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 
 from seqloom.contracts import Objective
-from seqloom.model import Model
+from seqloom.nn.combine.wait_k import WaitKDecoder
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.simultaneous import Waiting
 from seqloom.types import Batch, Loss
 
 
@@ -28,5 +28,5 @@ class WaitK(Objective):
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         drawn = int(torch.randint(self.shortest, self.longest + 1, ()))
-        decoder = Waiting.of(model, drawn if self.training else self.asked["wait"])
+        decoder = WaitKDecoder.of(model, drawn if self.training else self.asked["wait"])
         return self.cross_entropy.of(decoder(model.encode(batch.source), batch.inputs), batch)

@@ -2,9 +2,9 @@
 
 A step keeps the `beam_size` best of all continuations of a source. Finished ones leave the beam, which narrows,
 and keep competing by their normalised score. Early stopping is safe: a source is done when no live hypothesis
-can still enter the n-best list, since more symbols only lower a log-probability and the normaliser is bounded.
+can still enter the n-best list, since more tokens only lower a log-probability and the normaliser is bounded.
 
-A model trained by beam-search optimisation (Wiseman & Rush 2016) says with the score of a symbol what the whole output
+A model trained by beam-search optimisation (Wiseman & Rush 2016) says with the score of a token what the whole output
 up to it is worth: rank_by="last" ranks by the last score alone, as it comes from the model. It may rise again, so that
 nothing is stopped early, and it is not normalised.
 
@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 
 from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, namespace, perhaps, topk
+from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search, Stepper
-from seqloom.search.constraints import Constraints
+from seqloom.search.constraints.every import Constraints
 from seqloom.search.opening import NOT_FINITE, Opening, check_width, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
 
@@ -59,7 +59,7 @@ class BeamSearch(Search):
     """normalisation="length": score / L^length_penalty, lecture 004's 1/L at 1. "gnmt": / ((5 + L) / 6)^length_penalty.
 
     L counts EOS. coverage_penalty is GNMT's beta (Wu et al. 2016, eq. 14): it re-ranks the finished outputs.
-    rank_by="last": by the model's score of the last symbol, without penalties; log_probs are still log-probabilities.
+    rank_by="last": by the model's score of the last token, without penalties; log_probs are still log-probabilities.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class BeamSearch(Search):
         return replace(beam, constraints=beam.constraints.grown(limit[rows]), open=not memory.closed)
 
     def step(self, decoder: Stepper, memory: Memory, beam: Beam) -> Beam | None:
-        """One more symbol for each live hypothesis; None if one waits for more of the source."""
+        """One more token for each live hypothesis; None if one waits for more of the source."""
         xp, (count, width) = namespace(beam.totals), beam.totals.shape
         logits, state = decoder.step(beam.tokens, beam.state, memory)
         constraints = beam.constraints.step(beam.tokens)
@@ -169,7 +169,7 @@ class BeamSearch(Search):
 
         ended = constraints.last.reshape(count, width) if decoder.eos is None else tokens == decoder.eos
         finished = ended & (totals > float("-inf"))
-        seen = decoder.seen(state, memory)
+        seen = decoder.states_read(state, memory)
         times = None if seen is None else seen.reshape(count, width)[sources, parents]
         if width > 1:
             rows = (sources * width + parents).flatten()

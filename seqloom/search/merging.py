@@ -18,13 +18,13 @@ class Group:
 
     rows: State
     # "token" (rows,): chosen last and not yet read; "state": the decoder's, before that; "constraints": theirs, too
-    # "key" (rows,): a hash that tells outputs apart; "count" (rows,): how many symbols, BOS and silence aside
-    # "tokens", "times", "sums" (rows, L): these symbols, how much was read by then, and what the row was worth
+    # "key" (rows,): a hash that tells outputs apart; "count" (rows,): how many tokens, BOS and silence aside
+    # "tokens", "times", "sums" (rows, L): these tokens, how much was read by then, and what the row was worth
     totals: Array  # (B, W): log-probabilities
 
 
 def hashed(key: Array, token: Array) -> Array:
-    """The key of an output with one more symbol: a hash of 64 bits, whose overflow is meant."""
+    """The key of an output with one more token: a hash of 64 bits, whose overflow is meant."""
     return key * MULTIPLIER + token + 1
 
 
@@ -98,7 +98,7 @@ def halves(group: Group) -> tuple[Pairs, Take]:
 def merged(pairs: Pairs, take: Take, width: int) -> Group:
     """The best of two groups: what both have written is one row, with the state of the better one.
 
-    What is a probability, in a state ("mixture") or of the next symbol ("scores"), is the mean of both.
+    What is a probability, in a state ("mixture") or of the next token ("scores"), is the mean of both.
     """
     totals, places = pairs.best(width)
     xp, rows = namespace(totals), take(lambda rows: rows, places)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from seqloom.arrays import Array, namespace, take_rows
-from seqloom.plain_contracts import Constraint, Stepper
-from seqloom.search.constraints import Constraints, MinimumLength, NoRepeat
+from seqloom.contracts import Constraint, Stepper
+from seqloom.search.constraints.every import Constraints, MinimumLength, NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
 
 NOT_FINITE = "the model's scores are not finite: its training diverged; lower train.learning_rate"
@@ -34,7 +34,7 @@ class Opening:
         return take_rows(token, owner), select(state, owner), begun.select(owner)
 
     def limit(self, decoder: Stepper, memory: Memory, prefix: Padded | None) -> Array:
-        """How many symbols an output may have, EOS included.  (B,)"""
+        """How many tokens an output may have, EOS included.  (B,)"""
         limit = decoder.limit(memory)
         xp = namespace(limit)
         if self.maximum_length is not None:
@@ -55,7 +55,7 @@ class Opening:
 
 
 def read_prefix(decoder: Stepper, memory: Memory, prefix: Padded | None) -> tuple[Array, State]:
-    """One pass of teacher forcing, not one step a symbol: the last token and the state before it.  (B,)"""
+    """One pass of teacher forcing, not one step a token: the last token and the state before it.  (B,)"""
     state = decoder.start(memory)
     xp = namespace(memory.lengths)
     begin = xp.full_like(memory.lengths, decoder.bos)  # (B,)

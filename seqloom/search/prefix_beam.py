@@ -1,10 +1,10 @@
 """Prefix beam search: the likeliest outputs of a decoder that writes while it reads, all ways to write one counted.
 
-A decoder with a silent symbol writes an output in many ways: they differ in when. The search keeps the `beam_size` best
-outputs of all that stand at the same place of the source, a tick of the clock for each place. Within a tick every row
-chooses, again and again, between one more symbol and silence, which ends the tick (Graves 2012, section 2.5; Saon,
+A decoder with a blank writes an output in many ways: they differ in when. The search keeps the `beam_size` best
+outputs of all that stand at the same place of the source, a tick of the frame for each place. Within a tick every row
+chooses, again and again, between one more token and silence, which ends the tick (Graves 2012, section 2.5; Saon,
 Tueske & Audhkhasi 2020). Rows that have written the same by the end of a tick become one, whose probability is their
-sum. A decoder all of whose symbols go on (`moves = "all"`: CTC; Graves et al. 2006, Hannun et al. 2014) chooses once a
+sum. A decoder all of whose tokens go on (`advances = "all"`: CTC; Graves et al. 2006, Hannun et al. 2014) chooses once a
 tick. With beam_size 1 it is greedy search.
 
 No row enters a tick before all have left the last one, so that it does not matter whether the source was there at once
@@ -20,19 +20,19 @@ from typing import NamedTuple
 import numpy as np
 
 from seqloom.arrays import Array, as_numpy, cast, like, namespace, topk
+from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search, Stepper
 from seqloom.search.beam import settled
-from seqloom.search.constraints import Beginning, Constraints, NoRepeat
+from seqloom.search.constraints.every import Beginning, Constraints, NoRepeat
 from seqloom.search.merging import NEVER, Group, Pairs, halves, hashed, merged, side_by_side, sources
 from seqloom.search.opening import NOT_FINITE, Opening, check_width
 from seqloom.types import Hypothesis, Memory, Padded, State, hold, select
 
-ENDLESS = 1 << 40  # symbols that fit into an output without a maximum_length
+ENDLESS = 1 << 40  # tokens that fit into an output without a maximum_length
 
 
 class Written(NamedTuple):
-    """An output, or the beginning of one: symbols, how much was read by then, what it was worth then."""
+    """An output, or the beginning of one: tokens, how much was read by then, what it was worth then."""
 
     tokens: tuple[int, ...] = ()
     times: tuple[int, ...] = ()
@@ -73,9 +73,9 @@ class PrefixBeam(Search):
     """score = log-probability / L^length_penalty; L counts EOS. symbols_per_state: at most so many at one place.
 
     certain_after: what the best one wrote so many states ago is certain; hypotheses that differ there are dropped.
-    Else two that differ in their first symbol, and are worth much the same, might be kept for ever.
-    A symbol's log_probs is by how much it changed what the hypothesis was worth, with all that was lost and won in
-    silence since the symbol before: they sum to the log-probability.
+    Else two that differ in their first token, and are worth much the same, might be kept for ever.
+    A token's log_probs is by how much it changed what the hypothesis was worth, with all that was lost and won in
+    silence since the token before: they sum to the log-probability.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class PrefixBeam(Search):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Beam:
-        if len(decoder.silent) != 1 or decoder.eos is None:
-            raise SeqloomError('search.type = "prefix_beam": for decoders with a silent symbol; expected "beam" here')
+        if len(decoder.blanks) != 1 or decoder.eos is None:
+            raise SeqloomError('search.type = "prefix_beam": for decoders with a blank; expected "beam" here')
         if any(isinstance(each, NoRepeat) for each in constraints):
             raise SeqloomError('search.type = "prefix_beam": repeats cannot be forbidden here; leave no_repeat out')
         chosen = self.opening.constraints(decoder, constraints)
@@ -118,7 +118,7 @@ class PrefixBeam(Search):
             chosen.append(Beginning(prefix))
             limit = xp.maximum(limit, prefix.lengths + 1)
         begun = Constraints.begin(chosen, decoder, limit, None)
-        width = self.beam_size * (2 if decoder.moves == "all" else 1)  # where all go on, silent ones and others
+        width = self.beam_size * (2 if decoder.advances == "all" else 1)  # where all go on, silent ones and others
         owner = memory.owner(count * width)
         totals = xp.full((count, width), NEVER, dtype=xp.float32, device=lengths.device)
         totals[:, 0] = 0  # all rows of a source begin alike: expand one of them only
@@ -152,18 +152,18 @@ class PrefixBeam(Search):
             if stepped is None:
                 return None
             group = stepped
-            if decoder.moves == "all":
+            if decoder.advances == "all":
                 group = merged(*halves(group), self.beam_size)
             found = self.continued(decoder, memory, group, said == self.symbols_per_state)
             if bool((found.ends > NEVER).any()):
                 beam = replace(beam, ended=self.with_endings(beam, found.rows, found.ends))
-            if decoder.moves == "all":
+            if decoder.advances == "all":
                 pool = found.both(self.beam_size)
                 break
             pool = found.silent() if pool is None else merged(*side_by_side(pool, found.silent()), self.beam_size)
             xp, grown = namespace(pool.totals), found.grown
-            if not decoder.rises:
-                # More symbols only lower a total: rows that are worth less than all that is kept will not be kept.
+            if not decoder.may_rise:
+                # More tokens only lower a total: rows that are worth less than all that is kept will not be kept.
                 hopeless = xp.amax(grown, 1) < xp.amin(pool.totals, 1)
                 grown = xp.where(hopeless[:, None], NEVER, grown)
             if not bool((grown > NEVER).any()):
@@ -193,7 +193,7 @@ class PrefixBeam(Search):
     def step(self, decoder: Stepper, memory: Memory, beam: Beam, group: Group) -> Group | None:
         """The rows with their last token read, and the scores of what may follow as "scores"; None if one waits."""
         rows, xp = group.rows, namespace(group.totals)
-        token, silent = rows["token"], decoder.silent[0]
+        token, silent = rows["token"], decoder.blanks[0]
         given, state = decoder.step(token, rows["state"], memory)  # log-probabilities (rows, V)
         highest = xp.where((group.totals > NEVER).flatten(), xp.amax(given, 1), 0)
         if bool(xp.isnan(highest).any()):
@@ -211,7 +211,7 @@ class PrefixBeam(Search):
     def continued(self, decoder: Stepper, memory: Memory, group: Group, full: bool) -> Continued:
         """How the rows go on; when full, by silence alone."""
         rows, totals = {**group.rows}, group.totals
-        (count, width), xp, silent = totals.shape, namespace(totals), decoder.silent[0]
+        (count, width), xp, silent = totals.shape, namespace(totals), decoder.blanks[0]
         scores = rows.pop("scores")
         quiet, ends = (totals + scores[:, symbol].reshape(count, width) for symbol in (silent, decoder.eos))
         scores[:, silent] = scores[:, decoder.eos] = NEVER
@@ -222,11 +222,11 @@ class PrefixBeam(Search):
         sources = xp.arange(count, device=totals.device)[:, None]
         if full:
             grown = xp.full_like(grown, NEVER)
-        if decoder.moves == "silent":  # of both together the best; where all go on, equal outputs are found first
+        if decoder.advances == "blank":  # of both together the best; where all go on, equal outputs are found first
             least = topk(xp.concat([quiet, grown], 1), width)[0][:, -1:]
             quiet, grown = (xp.where(values < least, NEVER, values) for values in (quiet, grown))
-        seen = decoder.seen(rows["state"], memory)
-        assert seen is not None, "a decoder with silent symbols knows how much it has read"
+        seen = decoder.states_read(rows["state"], memory)
+        assert seen is not None, "a decoder with blanks knows how much it has read"
         return Continued(rows, cast(seen, places), quiet, ends, grown, places // each, symbols[sources, places], silent)
 
     def with_endings(self, beam: Beam, rows: State, ends: Array) -> tuple[dict[tuple[int, ...], Ending], ...]:
@@ -282,15 +282,15 @@ class PrefixBeam(Search):
 
 @dataclass(frozen=True)
 class Continued:
-    """How rows may go on: by silence, by one more symbol, to their end. Totals and all else are (B, K)."""
+    """How rows may go on: by silence, by one more token, to their end. Totals and all else are (B, K)."""
 
     rows: State
     seen: Array  # (rows,): how much of the source
     quiet: Array  # totals, by silence
     ends: Array  # totals, by EOS
-    grown: Array  # totals of the best with one more symbol,
+    grown: Array  # totals of the best with one more token,
     parents: Array  # of which row,
-    tokens: Array  # and by which symbol
+    tokens: Array  # and by which token
     symbol: int  # the silent one
 
     def silent(self) -> Group:
@@ -317,7 +317,7 @@ class Continued:
         return self.chosen(parents, tokens, xp.where(kept, pairs.totals, NEVER))
 
     def chosen(self, parents: Array, tokens: Array, totals: Array) -> Group:
-        """The rows that follow on these parents by these symbols.  three times (B, W)"""
+        """The rows that follow on these parents by these tokens.  three times (B, W)"""
         xp, token = namespace(tokens), tokens.flatten()
         at = (sources(parents) * self.quiet.shape[1] + parents).flatten()
         rows = select(self.rows, at)

@@ -1,7 +1,7 @@
 """Sampling: outputs drawn from the model rather than the likeliest ones.
 
 temperature, top_k (Fan, Lewis & Dauphin 2018), top_p (Holtzman et al. 2020), and lecture 002's mixture of
-argmax and sampling: with argmax_every = n each n-th symbol is the likeliest one, which helps spelling.
+argmax and sampling: with argmax_every = n each n-th token is the likeliest one, which helps spelling.
 One seed gives the same outputs again, but others in numpy (exported models) than in torch, and on other devices.
 """
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from seqloom import arrays
 from seqloom.arrays import Array, as_numpy, descending, log_softmax, namespace, topk
+from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Constraint, Search, Stepper
-from seqloom.search.constraints import Constraints
+from seqloom.search.constraints.every import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows that grow a symbol at a time, n a source."""
+    """Rows that grow a token at a time, n a source."""
 
     tokens: Array  # (rows,)
     state: State
@@ -51,7 +51,7 @@ class Sampling(Search):
     ):
         if temperature <= 0:
             raise ValueError(
-                f"temperature = {temperature} must be above 0; for the likeliest symbol set argmax_every = 1"
+                f"temperature = {temperature} must be above 0; for the likeliest token set argmax_every = 1"
             )
         if n_best < 1 or top_k < 0 or argmax_every < 0:
             raise ValueError(
@@ -83,7 +83,7 @@ class Sampling(Search):
         return beam
 
     def step(self, decoder: Stepper, memory: Memory, draw: Draw, generator: Any) -> Draw:
-        """One more symbol for each row; a row that has ended gets one too, and nobody reads it."""
+        """One more token for each row; a row that has ended gets one too, and nobody reads it."""
         logits, state = decoder.step(draw.tokens, draw.state, memory)
         log_probs = log_softmax(logits)  # (rows, V)
         xp, constraints = namespace(log_probs), draw.constraints.step(draw.tokens)

@@ -1,4 +1,4 @@
-"""The task of answers: a target is one symbol, said at once, and nothing ends it."""
+"""The task of answers: a target is one token, said at once, and nothing ends it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from seqloom.contracts import Codec
 from seqloom.data import batching
-from seqloom.data.numbers import Numbers
-from seqloom.data.symbols import BOS, PAD
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.special_tokens import BOS, PAD
 from seqloom.errors import UnreadableError, shown
-from seqloom.plain_contracts import Codec
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Batch, Example, Padded
 
@@ -57,6 +57,6 @@ class Answer(Pairs):
         ).to("cpu")
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
-        if self.rows:  # each counts as one symbol
+        if self.rows:  # each counts as one token
             lengths, tokens = np.tile([[1, 0]], (len(lengths), 1)), self.rows
         return batching.plan(lengths, tokens, seed, epoch)

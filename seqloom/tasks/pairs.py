@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seqloom import metrics
+from seqloom.contracts import Codec, Constraint, Task
 from seqloom.data import batching
-from seqloom.data.copying import Copying
-from seqloom.data.places import FIRST, Places
-from seqloom.data.symbols import BOS, EOS, PAD
-from seqloom.plain_contracts import Codec, Constraint, Task
-from seqloom.search.bag import Bag
-from seqloom.search.choices import Choices
-from seqloom.search.ring import Ring
-from seqloom.search.tour import Tour
-from seqloom.search.triangles import Triangles
+from seqloom.data.codecs.copying import Copying
+from seqloom.data.codecs.places import FIRST, Places
+from seqloom.data.special_tokens import BOS, EOS, PAD
+from seqloom.search.constraints.bag import Bag
+from seqloom.search.constraints.places import Choices
+from seqloom.search.constraints.ring import Ring
+from seqloom.search.constraints.tour import Tour
+from seqloom.search.constraints.triangles import Triangles
 from seqloom.types import Batch, Example, Padded
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ RULES: dict[str, type[Choices]] = {"tour": Tour, "ring": Ring, "triangles": Tria
 class Pairs(Task):
     """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right.
 
-    With `bag` an output is its source in another order: the same symbols, each as often. With `copy` words that the
+    With `bag` an output is its source in another order: the same tokens, each as often. With `copy` words that the
     vocabulary lacks may be copied from the source. Places of a source may have to be `valid`: each once ("order"), a
     closed "tour" of all, a closed "ring", or "triangles".
     """
@@ -56,7 +56,7 @@ class Pairs(Task):
         if joint and source is None:
             raise ValueError("joint = true needs a source to join with")
         if bag and not joint:
-            raise ValueError("bag = true makes outputs of the symbols of their source: it needs joint = true")
+            raise ValueError("bag = true makes outputs of the tokens of their source: it needs joint = true")
         if source is None and metrics:
             raise ValueError("metrics compare predictions with references, which a language model has not")
         if isinstance(target, Places):
@@ -127,7 +127,7 @@ class Pairs(Task):
     @cached_property
     def checks(self) -> list[Callable[[Any], Any]]:
         """What metrics refuse to see."""
-        modules = [import_module(f"seqloom.metrics.{name}") for name in self.metrics]
+        modules = [metrics.find(name) for name in self.metrics]
         return [module.check_source for module in modules if hasattr(module, "check_source")]
 
     def references(self, examples: Iterable[Example]) -> tuple[list[Any], list[list[Any]]]:
@@ -148,7 +148,7 @@ class Pairs(Task):
             predictions, sources = ([*map(self.target.normal, each)] for each in (predictions, sources))
         results: dict[str, float] = {}
         for name in self.metrics:
-            metric = getattr(import_module(f"seqloom.metrics.{name}"), name)
+            metric = getattr(metrics.find(name), name)
             seen = {"sources": sources} if "sources" in signature(metric).parameters else {}
             results.update(metric(predictions, references, **seen))
         return results
@@ -156,7 +156,7 @@ class Pairs(Task):
     def higher_is_better(self, name: str) -> bool:
         if name not in self.metrics:
             return super().higher_is_better(name)
-        return bool(import_module(f"seqloom.metrics.{name}").HIGHER_IS_BETTER)
+        return bool(metrics.find(name).HIGHER_IS_BETTER)
 
 
 def teacher_forced(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

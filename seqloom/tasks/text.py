@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqloom.contracts import Codec, Task
 from seqloom.data import batching
-from seqloom.data.symbols import EOS
+from seqloom.data.special_tokens import EOS
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Codec, Task
 from seqloom.types import Batch, Padded
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Text(Task):
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
         if not self.carry:
             return batching.windows_of_text(total, self.window, columns, (seed, epoch))
-        # Windows begin elsewhere in each epoch, if the text is long enough to lose its first symbols.
+        # Windows begin elsewhere in each epoch, if the text is long enough to lose its first tokens.
         shift = epoch * PRIME % self.window if total > 4 * accumulate * self.window else 0
         return batching.columns_of_text(total, self.window, columns, accumulate, shift)
 
@@ -50,7 +50,7 @@ class Text(Task):
         return batching.columns_of_text(total, self.window, min(columns, VALIDATED))
 
     def collate(self, corpus: Corpus, rows: np.ndarray) -> Batch:
-        """Windows of symbols to predict, each with the symbol before it to begin from."""
+        """Windows of tokens to predict, each with the token before it to begin from."""
         begins, ends = rows.T.tolist()
         read = [self.window_of(corpus, begin, end) for begin, end in zip(begins, ends)]
         return Batch(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from seqloom.weights import Weights, load, weights_of
+from seqloom.storage.weights import Weights, load, weights_of
 
 
 class MovingAverage:

@@ -42,7 +42,7 @@ class Display:
         self.example: tuple[str, str, str] | None = None
 
     @classmethod
-    def silent(cls) -> Self:
+    def quiet(cls) -> Self:
         """One that prints nothing: for tests, and for all processes but the first."""
         display = cls()
         display.stream = None

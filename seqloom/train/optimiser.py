@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
-from seqloom.train.settings import Settings
 
 Scalars = dict[str, float]  # the part of a state that is numbers, not tensors
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from seqloom.train.settings import Schedule
+from seqloom.config.settings import Schedule
 
 
 def warming(step: int, warmup: int) -> float:

@@ -19,22 +19,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqloom import weights
-from seqloom.checkpoint import Run
+from seqloom.compute.device import choose_device
+from seqloom.compute.precision import autocast, choose_precision
+from seqloom.compute.threads import choose_threads
+from seqloom.config.settings import Settings
 from seqloom.contracts import Objective
 from seqloom.data import batching
 from seqloom.errors import SeqloomError, nearest
-from seqloom.threads import choose_threads
-from seqloom.train import faults, processes
-from seqloom.train.ahead import Ahead
+from seqloom.storage import weights
+from seqloom.storage.history import Results, Summary
+from seqloom.storage.run import Run
+from seqloom.train import nonfinite as faults
+from seqloom.train import processes
 from seqloom.train.averaging import MovingAverage
-from seqloom.train.device import autocast, choose_device, choose_precision
 from seqloom.train.display import Display
 from seqloom.train.optimiser import NamedOptimiser
+from seqloom.train.prefetch import Ahead
 from seqloom.train.schedule import factor
-from seqloom.train.settings import Settings
-from seqloom.train.standing import Results, Standing, Summary
-from seqloom.train.track import Track
+from seqloom.train.state import Standing
+from seqloom.train.tensorboard import Track
 from seqloom.types import Batch, Loss, State, flatten, nest
 
 if TYPE_CHECKING:
@@ -100,7 +103,7 @@ class Trainer:
         self.train, self.valid, self.evaluate = train, valid, evaluate
         self.planned, self.in_order, self.augment = plan, in_order, augment
         self.carried: dict[str, State] = {}  # by micro-batch, what a running text has left of its last window
-        self.display = display if display is not None and processes.is_lead() else Display.silent()
+        self.display = display if display is not None and processes.is_lead() else Display.quiet()
         self.select_by = settings.select_by or "loss"
         self.sign = -1.0 if self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by) else 1.0
         self.model = model.to(self.device)
@@ -280,7 +283,7 @@ class Trainer:
                 nll, likely = nll + loss.logs["nll"].item(), 1.0
         total, count, nll, likely = processes.sums([total, count, nll, likely], self.device)
         if not count:
-            raise SeqloomError("the validation set has no target symbol to measure: give other validation data")
+            raise SeqloomError("the validation set has no target token to measure: give other validation data")
         results: Results = {"loss": total / count}
         if likely:
             results["perplexity"] = math.exp(min(nll / count, 700.0))

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import seqloom
-from seqloom.cli import main
+from seqloom.cli.main import main
 from seqloom.train.display import Display
 
 TEXT = {"type": "text", "units": "char"}
@@ -118,7 +118,7 @@ def trained(folder: Path, recipe: dict[str, Any], data: list[Any]) -> Path:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQLOOM_CACHE", str(folder / "cache"))
-        seqloom.fit(data, recipe, out=folder / "run", display=Display.silent())
+        seqloom.fit(data, recipe, out=folder / "run", display=Display.quiet())
     torch.set_num_threads(threads)
     return folder / "run"
 

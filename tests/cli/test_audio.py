@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 import seqloom
-from seqloom.data import audio
+from seqloom.data.codecs import audio
 from seqloom.errors import SeqloomError
 from seqloom.train.display import Display
 from tests.cli.conftest import Command, toml, tsv, written
@@ -55,7 +55,7 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("listener")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQLOOM_CACHE", str(folder / "cache"))
-        seqloom.fit(tunes(folder / "data"), copy.deepcopy(RECIPE), out=folder / "run", display=Display.silent())
+        seqloom.fit(tunes(folder / "data"), copy.deepcopy(RECIPE), out=folder / "run", display=Display.quiet())
     return folder / "run"
 
 
@@ -163,7 +163,7 @@ class TestTraining:
         sounds = [(soundfile.read(Path("data") / path, dtype="int16"), words) for path, words in rows]
         answers = []
         for name, data in (("files", table), ("arrays", sounds)):
-            model = seqloom.fit(data, copy.deepcopy(RECIPE), out=name, valid=sounds[:2], display=Display.silent())
+            model = seqloom.fit(data, copy.deepcopy(RECIPE), out=name, valid=sounds[:2], display=Display.quiet())
             answers.append(model.score([sounds[0]]))
         assert answers[0] == answers[1]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom.predict import Predictor
+from seqloom.predictor import Predictor
 from tests.cli.conftest import LANGUAGE_MODEL, TRANSLATOR, Command, pairs, trained, tsv
 
 SSNT: dict[str, Any] = {
@@ -36,7 +36,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """It has seen other examples: its symbols are in another order."""
+    """It has seen other examples: its tokens are in another order."""
     swapped = [(target, source) for source, target in reversed(letters(80))]
     return trained(tmp_path_factory.mktemp("channel"), ONE_WAY, swapped)
 
@@ -93,11 +93,11 @@ def test_mistakes(command: Command, direct: Path, channel: Path, lm: Path, trans
     def complaint(run: Path, *options: object) -> str:
         return command("predict", run, *options, stdin="123\n").complaint
 
-    assert "reads no outputs" in complaint(direct, "--channel", lm)
-    assert "does not read what this run writes" in complaint(direct, "--channel", direct)
+    assert "is a language model" in complaint(direct, "--channel", lm)
+    assert "does not read the tokens this run writes" in complaint(direct, "--channel", direct)
     assert "reads all before it writes" in complaint(translator, "--channel", translator)
-    assert "reads no symbols" in complaint(lm, "--channel", channel)
+    assert "reads no tokens" in complaint(lm, "--channel", channel)
     assert "channel_weight = -1.0" in complaint(direct, "--channel", channel, "--channel-weight", -1)
     assert "--channel-weight = 0.5: there is nothing to weigh" in complaint(direct, "--channel-weight", 0.5)
     assert "--length-bonus = 0.5: goes with a noisy channel" in complaint(direct, "--length-bonus", 0.5)
-    assert "answer each symbol at once" in complaint(channel, "--channel", direct)
+    assert "answer each token at once" in complaint(channel, "--channel", direct)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import seqloom
-from seqloom.answering import replaced
-from seqloom.data.copying import Copying
-from seqloom.data.symbols import UNK
-from seqloom.data.text import Text
+from seqloom.data.codecs.copying import Copying
+from seqloom.data.codecs.text import Text
+from seqloom.data.special_tokens import UNK
 from seqloom.errors import SeqloomError
+from seqloom.inference.find import with_copies
 from seqloom.types import Hypothesis
 from tests.cli.conftest import LANGUAGE_MODEL, RECURRENT, Command, Outcome, toml, tsv, written
 
@@ -87,12 +87,12 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
     codec = Copying(codec=Text(units="word", size=3).fit(["i am here"]))
     looks = [[0.1, 0.8, 0.1], [0.5, 0.2, 0.3], [0.0, 0.1, 0.9], [1.0, 0.0, 0.0]]
     (known,) = codec.encode("am").tolist()
-    found = replaced(Hypothesis([UNK, known, UNK], 0.0, [], looks), codec, 3, False)
+    found = with_copies(Hypothesis([UNK, known, UNK], 0.0, [], looks), codec, 3, False)
     assert codec.decode(np.array(found.tokens), "Il est Zork") == "est am Zork"
-    with pytest.raises(SeqloomError, match="does not attend"):
-        replaced(Hypothesis([UNK], 0.0, []), codec, 3, False)
-    with pytest.raises(SeqloomError, match="no single words"):
-        replaced(Hypothesis([UNK], 0.0, [], looks), codec, 6, False)
+    with pytest.raises(SeqloomError, match="no attention to its source"):
+        with_copies(Hypothesis([UNK], 0.0, []), codec, 3, False)
+    with pytest.raises(SeqloomError, match="one state per token"):
+        with_copies(Hypothesis([UNK], 0.0, [], looks), codec, 6, False)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
             "no part of this model has such a cost",
         ),
         (recipe(decoder={"type": "copy", "decoder": {"type": "transducer"}}), "decoder"),
-        (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write symbol by symbol"),
+        (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write token by token"),
         (
             recipe(encoder={"type": "pyramidal", "embedding_size": 8, "size": 8, "layers": 2}),
-            'encoder.type = "pyramidal": makes a state of 2 symbols',
+            'encoder.type = "pyramidal": makes a state of 2 tokens',
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_runs_copy_together(command: Command) -> None:
 
 def test_what_cannot_be_replaced_is_said(command: Command, translator: Path) -> None:
     run = trained(command, plain(decoder=RECURRENT))
-    assert "does not attend its source" in command("predict", run, "--replace-unknown", stdin="see\n").complaint
+    assert "has no attention to its source" in command("predict", run, "--replace-unknown", stdin="see\n").complaint
     copies = trained(command, recipe(), "copies")
     assert "copies words by itself" in command("predict", copies, "--replace-unknown", stdin="see\n").complaint
     assert "wait = 1" in command("predict", copies, "--wait", 1, stdin="see\n").complaint
@@ -147,4 +147,4 @@ def test_what_cannot_be_replaced_is_said(command: Command, translator: Path) -> 
     text = LANGUAGE_MODEL | {"task": {"target": WORDS}}
     lines = written("lines.txt", "".join(f"{target}\n" for _, target in ROWS))
     fine(command("train", toml(text), "--data", lines, "--out", "text"))
-    assert "takes nobody into its beam" in command("predict", copies, "--lm", "text", stdin="see\n").complaint
+    assert "does not support --lm" in command("predict", copies, "--lm", "text", stdin="see\n").complaint

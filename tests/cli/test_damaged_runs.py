@@ -14,9 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import seqloom
-from seqloom import checkpoint, files
-from seqloom.checkpoint import Run
 from seqloom.errors import SeqloomError
+from seqloom.storage import files
+from seqloom.storage import run as checkpoint
+from seqloom.storage.run import Run
 from tests.cli.conftest import Command, toml, tsv, written
 from tests.cli.test_mistakes import says
 
@@ -56,7 +57,7 @@ class TestDamage:
         content = json.loads(path.read_text())
         content["model"]["vocab"]["ü"] = len(content["model"]["vocab"])
         written(path, json.dumps(content))
-        says(complaint_of(command, verb), "the vocabulary has 15 symbols, the weights 14", "tokenizer files")
+        says(complaint_of(command, verb), "the vocabulary has 15 tokens, the weights 14", "tokenizer files")
 
     def test_a_tokenizer_that_is_missing_or_no_tokenizer(self, command: Command, copy: Path, verb: str) -> None:
         written(copy / "source.tokenizer.json", "{}")
@@ -84,7 +85,7 @@ class TestOwnParts:
         return written(
             "own_parts.py",
             "from pathlib import Path\n"
-            "from seqloom.cells.gru import GRU\n"
+            "from seqloom.nn.cells.gru import GRU\n"
             'Path("imported").touch()\n'
             "class Own(GRU):\n    pass\n",
         )

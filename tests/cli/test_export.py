@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import seqloom
-from seqloom import awake, cli
-from seqloom.engines import exporting
+from seqloom.engines import export as exporting
 from seqloom.errors import SeqloomError
 from tests.cli.conftest import TRANSLATOR, pairs, trained, tsv, written
 
@@ -25,7 +23,7 @@ LINES = "123\n\n145\n101\n"
 
 @pytest.fixture(scope="session")
 def transformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Transformer that reverses numbers, well enough to know which symbols never come."""
+    """A Transformer that reverses numbers, well enough to know which tokens never come."""
     recipe: dict[str, Any] = {**copy.deepcopy(TRANSLATOR), "encoder": SIDE, "decoder": SIDE}
     recipe["train"] |= {"steps": 150, "validate_every": 150}
     return trained(tmp_path_factory.mktemp("transformer"), recipe, pairs())
@@ -155,7 +153,7 @@ def test_the_folder_is_named_after_the_run(command, transformer, tmp_path):
 
 def test_what_cannot_be_exported_is_refused_and_leaves_nothing(command, transformer, translator, language_model):
     for run, to, reason in (
-        (translator, "ctranslate2", "takes a Transformer that reads symbols"),
+        (translator, "ctranslate2", "takes a Transformer that reads tokens"),
         (transformer, "onnx", "takes decoders whose state does not grow: use --to ctranslate2"),
         (language_model, "onnx", "takes one model that reads a source"),
         (transformer, "onx", 'no such engine (did you mean "onnx"?)'),
@@ -237,40 +235,9 @@ def test_a_first_answer_needs_neither_torch_nor_any_other_large_package(folders,
         "atexit.register(lambda: print([name for name in LARGE if name in sys.modules], file=sys.stderr))\n"
         "LARGE = ('torch', 'onnx', 'pandas', 'sacrebleu', 'pydantic', 'typer', 'rich', 'sentencepiece')\n"
         f"sys.argv = ['seqloom', 'predict', {str(folders[engine])!r}, '--beam-size', '2']\n"
-        "from seqloom.awake import main\n"
+        "from seqloom.cli.main import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], input="123\n", capture_output=True, text=True, check=True)
     assert done.stdout.strip()
     assert done.stderr.strip() == "[]"
-
-
-def test_the_quick_way_knows_the_options_of_predict():
-    options = typer.main.get_command(cli.app).commands["predict"].params  # type: ignore[attr-defined]
-    named = {name: each.name for each in options for name in each.opts if name.startswith("--")}
-    left = {"--geometric", "--device", "--trust", "--lm", "--lm-weight", "--rescore", "--rescore-weight"}
-    left |= {"--channel", "--channel-weight", "--length-bonus"}
-    assert {name: argument for name, (argument, _) in awake.OPTIONS.items()} == {
-        name: argument for name, argument in named.items() if name not in left
-    }
-
-
-def test_the_quick_way_takes_what_is_plain_and_leaves_the_rest(folders, translator):
-    ours = str(folders["onnx"])
-    given = ["--n-best", "2", "--json", "--ban", "a", "--ban", "b"]
-    assert awake.request(["predict", ours, *given]) == (
-        folders["onnx"],
-        {"n_best": 2, "as_json": True, "ban": ["a", "b"]},
-    )
-    for other in (
-        ["evaluate", ours],
-        ["predict"],
-        ["predict", ours, ours],
-        ["predict", str(translator)],
-        ["predict", ours, "--n-best"],
-        ["predict", ours, "--n-best", "two"],
-        ["predict", ours, "--n-best=2"],
-        ["predict", ours, "--help"],
-        ["predict", ours, "--device", "cpu"],
-    ):
-        assert awake.request(other) is None

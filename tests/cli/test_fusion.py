@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import seqloom
-from seqloom.predict import Predictor
+from seqloom.predictor import Predictor
 from tests.cli.conftest import LANGUAGE_MODEL, TEXT, Command, pairs, trained, tsv
 
 SOURCES = ["123", "145", "151"]
@@ -16,7 +16,7 @@ SOURCES = ["123", "145", "151"]
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model that knows other symbols."""
+    """A language model that knows other tokens."""
     return trained(tmp_path_factory.mktemp("other"), LANGUAGE_MODEL, ["abc", "bca", "12"] * 8)
 
 
@@ -48,7 +48,7 @@ def test_a_language_model_in_the_beam(command: Command, translator: Path, langua
 def test_outputs_ranked_anew(command: Command, translator: Path, language_model: Path, other: Path) -> None:
     model = seqloom.load(translator, device="cpu")
     every = model.candidates(SOURCES, n_best=3)
-    for path in (language_model, other):  # its symbols need not be those of the run
+    for path in (language_model, other):  # its tokens need not be those of the run
         lm = seqloom.load(path, device="cpu")
         assert isinstance(lm, Predictor)
         found = model.candidates(SOURCES, n_best=2, rescore=path, rescore_weight=0.4)
@@ -83,7 +83,7 @@ def test_mistakes(command: Command, translator: Path, language_model: Path, othe
     def complaint(*options: object) -> str:
         return command("predict", translator, *options, stdin="123\n").complaint
 
-    assert "writes other symbols" in complaint("--lm", other)
+    assert "vocabulary is not that of this run" in complaint("--lm", other)
     assert "reads a source" in complaint("--lm", translator)
     assert "lm_weight = -1.0" in complaint("--lm", language_model, "--lm-weight", -1)
     assert "rescore_weight = -1.0" in complaint("--rescore", language_model, "--rescore-weight", -1)

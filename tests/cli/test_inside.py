@@ -15,7 +15,7 @@ from tests.cli.conftest import TRANSLATOR, Command, pairs, toml, written
 WRONG = """
 import torch
 
-from seqloom.attention.dot import Dot
+from seqloom.nn.attention.dot import Dot
 
 
 class Scaled(torch.autograd.Function):
@@ -36,7 +36,7 @@ class Mine(Dot):
 
 def tiny(path: str, *settings: str) -> Path:
     small = ["encoder.size=4", "decoder.size=4", "decoder.attention=none", "train.steps=4", "train.validate_every=2"]
-    seqloom.fit(pairs(), TRANSLATOR, out=path, settings=[*small, *settings], display=Display.silent())
+    seqloom.fit(pairs(), TRANSLATOR, out=path, settings=[*small, *settings], display=Display.quiet())
     return Path(path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.adding import adding
 from seqloom.errors import SeqloomError
 from seqloom.train.display import Display
@@ -21,7 +21,7 @@ PAIRS = [(example.source, example.target) for example in adding(60, length=6)]
 
 
 def small() -> dict[str, Any]:
-    recipe = config.read("adding")
+    recipe = read_recipe("adding")
     recipe["encoder"] |= {"size": 8, "embedding_size": 8}
     recipe["train"] = {"tokens": 120, "steps": 6, "learning_rate": 0.01, "device": "cpu", "log_every": 1}
     return recipe
@@ -86,7 +86,7 @@ class TestAnAdder:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["score"], ["no probabilities", "evaluate"]),
+            (["score"], ["no log-probabilities", "evaluate"]),
             (["evaluate", "--beam-size", "3"], ["at once", "leave out beam_size"]),
             (["predict", "--n-best", "2"], ["at once", "leave out n_best"]),
             (["predict", "--attention"], ["leave out attention"]),
@@ -136,7 +136,7 @@ class TestAnAdder:
             for source, target in PAIRS
         ]
         for name, rows in (("lines", PAIRS), ("lists", vectors)):
-            seqloom.fit(rows, small(), out=name, valid=rows[:6], display=Display.silent())
+            seqloom.fit(rows, small(), out=name, valid=rows[:6], display=Display.quiet())
         first, second = (seqloom.load(name).predict([PAIRS[0][0]]) for name in ("lines", "lists"))
         assert first == second
 
@@ -145,13 +145,13 @@ class TestRecipesThatDoNotFit:
     @pytest.mark.parametrize(
         ("setting", "words"),
         [
-            ("objective=cross_entropy", ['objective.type = "cross_entropy"', "compares symbols", "made of vectors"]),
-            ('task.metrics=["exact"]', ['task.metrics = "exact"', "compares symbols"]),
-            ("task.target.type=text", ['"squared_error"', "compares vectors", "made of symbols"]),
-            ("decoder.type=recurrent", ['decoder.type = "recurrent"', "works on symbols", "task.target"]),
+            ("objective=cross_entropy", ['objective.type = "cross_entropy"', "compares tokens", "made of vectors"]),
+            ('task.metrics=["exact"]', ['task.metrics = "exact"', "compares tokens"]),
+            ("task.target.type=text", ['"squared_error"', "compares vectors", "made of tokens"]),
+            ("decoder.type=recurrent", ['decoder.type = "recurrent"', "works on tokens", "task.target"]),
             ("encoder.features=2", ["encoder.features = 2", "derived from the data"]),
             ("encoder.vocabulary=2", ["encoder.vocabulary = 2", "derived from the data"]),
-            ("share_embeddings=true", ["share_embeddings", "symbols on both sides"]),
+            ("share_embeddings=true", ["share_embeddings", "tokens on both sides"]),
             ("train.select_by=exact", ["train.select_by", "mse"]),
         ],
     )

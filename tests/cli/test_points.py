@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom import config
+from seqloom.analysis import plot
+from seqloom.analysis.points import picture, ways
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.hull import hull
 from seqloom.data.generators.sorting import sorting
 from seqloom.errors import SeqloomError
-from seqloom.explain import plot
-from seqloom.explain.explanation import Explanation
-from seqloom.explain.points import picture, ways
+from seqloom.explain.record import Explanation
 from seqloom.train.display import Display
 from tests.cli.conftest import Command, tsv
 from tests.cli.test_use import fine, sets
@@ -114,7 +114,7 @@ def test_wishes_for_places_that_are_not_there_are_one_line_or_need_nothing(comma
         fine(command("predict", run, "--ban", "9", stdin=given)).out == fine(command("predict", run, stdin=given)).out
     )
     assert "1" not in fine(command("predict", run, "--ban", "1", stdin=given)).out.split()
-    assert "no texts" in command("predict", run, "--rescore", run, stdin=given).complaint
+    assert "not texts" in command("predict", run, "--rescore", run, stdin=given).complaint
 
 
 def test_runs_point_together(command: Command, run: str) -> None:
@@ -159,10 +159,10 @@ def test_numbers_of_another_width_are_told_with_their_line(command: Command) -> 
 
 def test_truth_is_for_points_alone(tmp_path: Path) -> None:
     rows = [(example.source, example.target) for example in sorting(60)]
-    recipe: dict[str, Any] = config.read("sorting")
+    recipe: dict[str, Any] = read_recipe("sorting")
     recipe["encoder"]["size"] = recipe["decoder"]["size"] = 8
     recipe["train"] |= {"steps": 3, "device": "cpu", "tokens": 256}
-    model = seqloom.fit(rows, recipe, out=tmp_path / "run", valid=rows[:5], display=Display.silent())
+    model = seqloom.fit(rows, recipe, out=tmp_path / "run", valid=rows[:5], display=Display.quiet())
     assert sorted(model.predict(["0.5 0.2 0.9"])[0]) == [0, 1, 2]
     assert model.explain("0.5 0.2 0.9").points is None
     with pytest.raises(SeqloomError, match="chooses no points of the plane"):

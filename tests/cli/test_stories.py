@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import seqloom
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.whereabouts import whereabouts
 from seqloom.errors import SeqloomError
 from seqloom.train.display import Display
@@ -23,7 +23,7 @@ STORY = "Mary went to the garden. John went to the office. Where is Mary?"
 
 
 def small(name: str) -> dict[str, Any]:
-    recipe = config.read(name)
+    recipe = read_recipe(name)
     recipe["encoder"] |= {"size": 8}
     recipe["train"] |= {"epochs": 4, "validate_every": 0, "device": "cpu", "log_every": 1}
     return recipe
@@ -73,8 +73,8 @@ class TestARun:
     def test_mistakes_are_one_line(self, command: Command, run: Path) -> None:
         long = "Mary went to the very large and sunny garden. Where is Mary?"
         says(command("predict", run, stdin=f"{STORY}\n\n{long}").complaint, "standard input, line 3", "has 9 words")
-        says(command("predict", run, "--prefix", "a", stdin=STORY).complaint, "says its output at once", "prefix")
-        says(command("explain", run, STORY, "--beam-size", "3").complaint, "says its output at once", "beam_size")
+        says(command("predict", run, "--prefix", "a", stdin=STORY).complaint, "answers at once", "prefix")
+        says(command("explain", run, STORY, "--beam-size", "3").complaint, "answers at once", "beam_size")
 
 
 class TestLookingInside:
@@ -126,13 +126,13 @@ def test_a_resumed_training_equals_an_unbroken_one(tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
 
     options: dict[str, Any] = {"valid": PAIRS[:10]}
-    seqloom.fit(PAIRS, recipe, out=tmp_path / "unbroken", display=Display.silent(), **options)
+    seqloom.fit(PAIRS, recipe, out=tmp_path / "unbroken", display=Display.quiet(), **options)
     recipe["train"]["checkpoint_every"] = 1
-    display = Display.silent()
+    display = Display.quiet()
     display.update = interrupt  # type: ignore[method-assign, assignment]
     with pytest.raises(KeyboardInterrupt):
         seqloom.fit(PAIRS, recipe, out=tmp_path / "broken", display=display, **options)
-    seqloom.fit(PAIRS, recipe, out=tmp_path / "broken", display=Display.silent(), resume=True, **options)
+    seqloom.fit(PAIRS, recipe, out=tmp_path / "broken", display=Display.quiet(), resume=True, **options)
     one, other = ((tmp_path / each / "model.safetensors").read_bytes() for each in ("unbroken", "broken"))
     assert one == other
 
@@ -150,5 +150,5 @@ def test_a_target_of_two_words_is_refused_before_anything_is_written(
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     with pytest.raises(SeqloomError, match=r"line 81: the answer .* has 2 words; expected one"):
-        seqloom.fit([*PAIRS, (STORY, "the garden")], small("babi"), out=tmp_path / "run", display=Display.silent())
+        seqloom.fit([*PAIRS, (STORY, "the garden")], small("babi"), out=tmp_path / "run", display=Display.quiet())
     assert not (tmp_path / "run").exists()

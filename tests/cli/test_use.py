@@ -19,9 +19,10 @@ import torch
 from safetensors.torch import load_file
 
 import seqloom
-from seqloom import config
-from seqloom.checkpoint import Run
+from seqloom.config.complete import complete
+from seqloom.config.recipes import read_recipe
 from seqloom.errors import SeqloomError
+from seqloom.storage.run import Run
 from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
@@ -136,7 +137,7 @@ class TestTraining:
 
     @pytest.mark.parametrize("name", RECIPES)
     def test_every_packaged_recipe_trains_and_answers(self, command: Command, name: str) -> None:
-        full = config.complete(config.read(name), name)
+        full = complete(read_recipe(name), name)
         small = {"size": 8, "embedding_size": 8, "layers": 1, "heads": 2, "hidden": 16}
         changes = ["train.steps=2", "train.tokens=512", "train.decode=4"]
         for part in ("encoder", "decoder"):
@@ -189,7 +190,7 @@ class TestFineTuning:
     def test_it_begins_with_the_weights_and_vocabularies_of_the_other_run(
         self, command: Command, translator: Path
     ) -> None:
-        rows = [(f"{number}x", f"x{number}") for number in range(200, 230)]  # x is no symbol of the first run
+        rows = [(f"{number}x", f"x{number}") for number in range(200, 230)]  # x is no token of the first run
         slow = sets("train.steps=1", "train.learning_rate=1e-12")
         outcome = fine(command("train", "--init", translator, "--data", tsv(rows=rows), "--out", "tuned", *slow))
         assert outcome.err.startswith(f"The recipe is that of {translator}.")
@@ -237,15 +238,15 @@ class TestPredicting:
     ) -> None:
         data = tsv("strange.tsv", [("12", "21"), ("1x", "x1"), ("34", "4y")])
         measured = fine(command("evaluate", translator, "--data", data)).err
-        assert measured == "1 of 3 sources have symbols that this model has never seen.\n"
+        assert measured == "1 of 3 sources have tokens that this model has never seen.\n"
         assert (
-            "2 of 3 targets have symbols that this model lacks"
+            "2 of 3 targets have tokens that are not in the vocabulary"
             in fine(command("score", translator, "--data", data)).err
         )
         lines = written("strange.txt", "12\nx1\n")
         for verb in ("evaluate", "score"):
             said = fine(command(verb, language_model, "--data", lines)).err
-            assert said == "1 of 2 targets have symbols that this model lacks: all count as the unknown one.\n"
+            assert said == "1 of 2 targets have tokens that this model lacks: all count as the unknown one.\n"
         assert not fine(command("evaluate", translator, "--data", tsv())).err
 
     def test_json_has_scores_tokens_and_attention(self, command: Command, translator: Path) -> None:
@@ -309,7 +310,7 @@ class TestPredicting:
 
 class TestPython:
     def test_fit_load_predict_and_score_are_the_command_lines(self, command: Command, recipe: dict[str, Any]) -> None:
-        model = seqloom.fit(pairs(), recipe, out="out", display=Display.silent())
+        model = seqloom.fit(pairs(), recipe, out="out", display=Display.quiet())
         loaded = seqloom.load("out")
         sources = ["123", "4", "56"]
         assert model.predict(sources) == loaded.predict(sources)
@@ -329,7 +330,7 @@ class TestPython:
 
     def test_a_language_model_is_fitted_on_a_list_of_texts(self) -> None:
         texts = [source for source, _ in pairs()]
-        model = seqloom.fit(texts, LANGUAGE_MODEL, out="out", display=Display.silent())
+        model = seqloom.fit(texts, LANGUAGE_MODEL, out="out", display=Display.quiet())
         assert len(model.generate(3)) == len(model.score(texts[:3])) == 3
 
     def test_mistakes_are_one_exception_of_one_line(self, translator: Path) -> None:

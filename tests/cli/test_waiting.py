@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import seqloom
-from seqloom.engines import exporting
+from seqloom.engines import export as exporting
 from seqloom.errors import SeqloomError
-from seqloom.predict import Predictor
+from seqloom.inference import combined
+from seqloom.storage.weights import read
 from seqloom.train.display import Display
-from seqloom.weights import read
 from tests.cli.conftest import TRANSLATOR, pairs, trained, tsv
 
 LATENCY = ("average_proportion", "average_lagging", "consecutive_wait", "mean_delay")
@@ -65,7 +65,7 @@ def test_who_cannot_wait_says_why_in_one_line(command, translator, tmp_path):
 
 def test_an_agent_starts_from_a_translator_which_stays_as_it_is(translator, tmp_path):
     recipe = {**copy.deepcopy(AGENT), "init": str(translator)}
-    seqloom.fit(pairs(), recipe, out=tmp_path / "agent", display=Display.silent())
+    seqloom.fit(pairs(), recipe, out=tmp_path / "agent", display=Display.quiet())
     before, after = read(translator / "model.safetensors"), read(tmp_path / "agent/model.safetensors")
     for name, weights in before.items():
         ours = name.replace("decoder.", "decoder.translator.") if name.startswith("decoder.") else name
@@ -73,7 +73,7 @@ def test_an_agent_starts_from_a_translator_which_stays_as_it_is(translator, tmp_
     assert len(after) == len(before) + 4
     assert set(LATENCY) <= set(seqloom.load(tmp_path / "agent").evaluate(pairs()))
     again = {**copy.deepcopy(AGENT), "init": str(tmp_path / "agent")}
-    seqloom.fit(pairs(), again, out=tmp_path / "further", display=Display.silent())
+    seqloom.fit(pairs(), again, out=tmp_path / "further", display=Display.quiet())
     further = read(tmp_path / "further/model.safetensors")
     changed = {name for name, weights in after.items() if not torch.equal(further[name], weights)}
     assert changed == {name for name in after if name.startswith("decoder.policy.")}
@@ -83,15 +83,17 @@ def test_an_agent_must_not_see_what_it_has_not_read(tmp_path):
     recipe = copy.deepcopy(AGENT)
     recipe["encoder"] = {**recipe["encoder"], "bidirectional": True}
     with pytest.raises(SeqloomError, match="one way"):
-        seqloom.fit(pairs(), recipe, out=tmp_path / "agent", display=Display.silent())
+        seqloom.fit(pairs(), recipe, out=tmp_path / "agent", display=Display.quiet())
 
 
 def test_a_model_of_wait_k_is_validated_as_it_is_trained(tmp_path, monkeypatch):
-    waits, made = [], Predictor.decoder
-    monkeypatch.setattr(Predictor, "decoder", lambda self, wait=None: waits.append(wait) or made(self, wait))
+    waits, made = [], combined.combine
+    monkeypatch.setattr(
+        combined, "combine", lambda *given, wait, **rest: waits.append(wait) or made(*given, wait=wait, **rest)
+    )
     recipe = copy.deepcopy(TRANSLATOR)
     recipe["objective"] = {"type": "wait_k", "shortest": 2, "longest": 2}
-    model = seqloom.fit(pairs(), recipe, out=tmp_path / "run", valid=pairs(20), display=Display.silent())
+    model = seqloom.fit(pairs(), recipe, out=tmp_path / "run", valid=pairs(20), display=Display.quiet())
     assert waits == [2, 2]  # validations
     assert model.summary is not None
     assert model.summary.best["cer"] == pytest.approx(model.evaluate(pairs(20), wait=2, beam_size=1)["cer"])

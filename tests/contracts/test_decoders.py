@@ -58,7 +58,7 @@ def test_a_mixture_of_one_symbol_is_that_symbol_and_each_share_of_a_mixture_coun
     shares = torch.rand(3, width, dtype=torch.float64, requires_grad=True)
     scores, _ = decoder.step(shares, state, memory)
     (gradient,) = torch.autograd.grad(finite(scores).square().sum(), shares)
-    assert (gradient[:2] != 0).all()  # the last has one symbol to look at, whatever it says
+    assert (gradient[:2] != 0).all()  # the last has one token to look at, whatever it says
 
 
 def test_what_the_last_projection_sees_is_as_wide_as_the_decoder_says(decoder, memory):

@@ -1,4 +1,4 @@
-"""What holds for every objective that compares symbols and trains every kind of decoder, with each."""
+"""What holds for every objective that compares tokens and trains every kind of decoder, with each."""
 
 from inspect import Parameter, signature
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.config.discovery import parts
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.parts import parts
 from tests.exact import toy
 
 OBJECTIVES = {name: part for name, part in parts("objectives").items() if part.compares == "symbols" and not part.needs}

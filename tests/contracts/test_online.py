@@ -10,7 +10,7 @@ from seqloom.contracts import Decoder, Online
 from seqloom.types import Memory, Padded, over_tensors, select
 from tests.building import BOS, EOS, PAD, VOCABULARY, cases, memory_for, tensors
 
-SYMBOLS = (5, PAD, 6, 5, PAD, PAD, 7, PAD, PAD, 4)  # what is written, and when it goes on
+SPECIAL = (5, PAD, 6, 5, PAD, PAD, 7, PAD, PAD, 4)  # what is written, and when it goes on
 NEVER = float("-inf")
 
 
@@ -25,8 +25,8 @@ def memory(decoder):
 
 
 def tokens(rows, shift=1):
-    """Each row another part of the symbols above, after BOS.  (rows, 8)"""
-    chosen = [[BOS, *(SYMBOLS[(row * shift + place) % len(SYMBOLS)] for place in range(7))] for row in range(rows)]
+    """Each row another part of the tokens above, after BOS.  (rows, 8)"""
+    chosen = [[BOS, *(SPECIAL[(row * shift + place) % len(SPECIAL)] for place in range(7))] for row in range(rows)]
     return torch.tensor(chosen)
 
 
@@ -42,7 +42,7 @@ def followed(decoder, memory, symbols, state=None):
 
 def test_it_says_what_is_silent_and_what_an_output_may_be(decoder, memory):
     assert isinstance(decoder, Online)
-    assert decoder.silent == (PAD,)
+    assert decoder.blanks == (PAD,)
     assert decoder.eos == EOS
     assert (decoder.limit(memory) > 0).all()
     assert decoder.limit(memory).shape == (3,)
@@ -59,7 +59,7 @@ def test_scores_are_log_probabilities_of_at_most_one_and_beginnings_never_come(d
 
 def test_past_the_last_state_there_is_only_the_end(decoder, memory):
     scores, state = followed(decoder, memory, torch.tensor([[BOS] + [PAD] * 5] * 3))
-    over = state["clock"] >= memory.lengths
+    over = state["frame"] >= memory.lengths
     assert over.all()
     expected = torch.full((VOCABULARY,), NEVER, dtype=torch.float64)
     expected[EOS] = 0
@@ -71,12 +71,12 @@ def test_the_clock_goes_on_by_what_moves_it_and_never_back(decoder):
     memory = memory_for(decoder, (12,))
     symbols = tokens(3, shift=3)
     _, state = followed(decoder, memory, symbols[:, :1])
-    assert state["clock"].tolist() == [0, 0, 0]
+    assert state["frame"].tolist() == [0, 0, 0]
     for token in symbols[:, 1:].unbind(1):
-        before, (_, state) = state["clock"], decoder.step(token, state, memory)
-        moves = (token == PAD) | (decoder.moves == "all")
-        assert torch.equal(state["clock"] > before, moves & (before < 12))
-        assert (state["clock"] >= before).all()
+        before, (_, state) = state["frame"], decoder.step(token, state, memory)
+        moves = (token == PAD) | (decoder.advances == "all")
+        assert torch.equal(state["frame"] > before, moves & (before < 12))
+        assert (state["frame"] >= before).all()
 
 
 def test_going_on_from_a_state_is_as_if_never_interrupted(decoder, memory):
@@ -136,7 +136,7 @@ def test_padding_of_the_memory_changes_nothing(decoder, memory):
 
 
 def test_the_past_decides_the_present(decoder):
-    """All but CTC, whose past is the last symbol, know what was written two symbols ago."""
+    """All but CTC, whose past is the last token, know what was written two tokens ago."""
     memory = memory_for(decoder, (12,))
     one, other = (torch.tensor([[BOS, first, PAD, 6, PAD, PAD]]) for first in (4, 5))
     differs = (followed(decoder, memory, one)[0] - followed(decoder, memory, other)[0]).nan_to_num(0).abs()[0].amax(-1)
@@ -174,7 +174,7 @@ def streamed(decoder, states, symbols, cuts, forgetful):
             waited += 1
             memory = left.pop(0)
             if forgetful:
-                forgotten = max(forgotten, decoder.needed(state))
+                forgotten = max(forgotten, decoder.first_needed(state))
                 memory = memory.forget(min(forgotten, memory.states.shape[1]))
             scores, after = decoder.step(token, state, memory)
         state = after

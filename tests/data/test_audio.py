@@ -15,12 +15,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.data import audio, dataset
-from seqloom.data.audio import Audio
-from seqloom.data.augment import SpecAugment
-from seqloom.data.text import Text
+from seqloom.data import dataset
+from seqloom.data.codecs import audio
+from seqloom.data.codecs.audio import Audio
+from seqloom.data.codecs.spec_augment import SpecAugment
+from seqloom.data.codecs.text import Text
 from seqloom.errors import SeqloomError
-from seqloom.reproducing import sources
+from seqloom.studies import sources
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Padded
 

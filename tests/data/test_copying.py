@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.data.copying import Copying
+from seqloom.data.cache import settings_of
+from seqloom.data.codecs.copying import Copying
+from seqloom.data.codecs.text import Text
 from seqloom.data.dataset import codec_key
-from seqloom.data.remembered import settings_of
-from seqloom.data.symbols import EOS, SYMBOLS, UNK, correspondence
-from seqloom.data.text import Text
+from seqloom.data.special_tokens import EOS, SPECIAL, UNK, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.tasks.pairs import Pairs
 
@@ -21,7 +21,7 @@ def words(*values: str, **settings: object) -> Copying:
 
 def test_unknown_words_of_a_source_are_their_first_places() -> None:
     codec = words()
-    known, first = codec.vocabulary, len(SYMBOLS)
+    known, first = codec.vocabulary, len(SPECIAL)
     assert codec.read("i Zork am Quux Zork").tolist()[1:] == [
         known + 1,
         *codec.encode("am").tolist(),
@@ -61,9 +61,9 @@ def test_symbols_of_both_sides_correspond() -> None:
     found = correspondence(ours, theirs)
     for symbol, other in enumerate(found):
         text = ours.decode([symbol])
-        expected = symbol if symbol < len(SYMBOLS) else int(theirs.encode(text)[0])
+        expected = symbol if symbol < len(SPECIAL) else int(theirs.encode(text)[0])
         assert other == expected
-    assert UNK in found[len(SYMBOLS) :]
+    assert UNK in found[len(SPECIAL) :]
 
 
 def test_it_is_saved_and_read_back_and_never_taken_for_the_plain_codec(tmp_path: Path) -> None:

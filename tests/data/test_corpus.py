@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from seqloom.contracts import Codec
+from seqloom.data.codecs.text import Text
 from seqloom.data.corpus import Corpus
-from seqloom.data.text import Text
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
@@ -35,7 +35,7 @@ class Points(Codec):
 
 
 class Pointing(Points):
-    """Where in its source each symbol of the target stands."""
+    """Where in its source each token of the target stands."""
 
     def encode(self, value, source=None):
         return np.array([source.index(symbol) for symbol in value])
@@ -145,7 +145,7 @@ PEAK = """
 import resource, sys, tempfile
 from pathlib import Path
 from seqloom.data.corpus import Corpus
-from seqloom.data.text import Text
+from seqloom.data.codecs.text import Text
 from seqloom.types import Example
 
 def peak(count):

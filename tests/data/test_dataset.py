@@ -12,10 +12,10 @@ import pytest
 
 from seqloom.contracts import Codec
 from seqloom.data import dataset
+from seqloom.data.codecs.text import Text
 from seqloom.data.corpus import Corpus
 from seqloom.data.dataset import prepare
 from seqloom.data.readers import from_pairs
-from seqloom.data.text import Text
 from seqloom.errors import SeqloomError
 
 
@@ -247,7 +247,7 @@ def test_processes_that_write_at_once_do_not_harm_each_other(tmp_path):
     path = written(tmp_path / "pairs.tsv", pairs(3000))
     program = (
         "import sys; from pathlib import Path; from seqloom.data.dataset import prepare; "
-        "from seqloom.data.text import Text; codec = Text(units='byte')\n"
+        "from seqloom.data.codecs.text import Text; codec = Text(units='byte')\n"
         "for seed in range(8):\n"
         "    data = prepare([sys.argv[1]], source=codec, target=codec, seed=seed, cache=Path(sys.argv[2]))\n"
         "    assert len(data.train) == 2700\n"

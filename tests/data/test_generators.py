@@ -2,14 +2,18 @@
 
 import re
 from collections import Counter
+from pathlib import Path
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
 
-from seqloom.data.generators import drawing, points
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.generators import catalogue, drawing, points
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
+from seqloom.data.generators.catalogue import as_lines, generated, generators
 from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
@@ -17,10 +21,7 @@ from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
 from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
 from seqloom.data.generators.whereabouts import whereabouts
-from seqloom.data.numbers import Numbers
 from seqloom.errors import SeqloomError
-from seqloom.generating import as_lines, generated, generators
-from seqloom.parts import files
 from seqloom.types import Example
 
 ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy, introductions, whereabouts, parity)
@@ -218,7 +219,7 @@ def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
         (lambda: introductions(1, syllables=1), "introductions: syllables is 1, expected 2 to 6"),
         (lambda: parity(1, size=4, most=5), "parity: most is 5, expected 1 to 4"),
         (lambda: parity(1, size=4, fewest=3, most=2), "parity: most is 2, expected 3 to 4"),
-        (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
+        (lambda: copying(1, symbols=27), "copying: tokens is 27, expected 2 to 26"),
         (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
     ],
 )
@@ -232,8 +233,8 @@ def test_what_cannot_be_is_refused_in_one_line(call, words):
 
 
 def test_a_generator_is_a_file_with_a_function_of_its_name():
-    shared = {module.__name__.rpartition(".")[2] for module in (drawing, points)}
-    assert set(generators()) == set(files("data.generators")) - shared
+    shared = {module.__name__.rpartition(".")[2] for module in (drawing, points, catalogue)}
+    assert set(generators()) == {file.name for file in iter_modules([str(Path(catalogue.__file__).parent)])} - shared
     assert {generator.__name__ for generator in ALL} <= set(generators())
 
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.data.codecs.numbers import Numbers
 from seqloom.data.corpus import Corpus
-from seqloom.data.numbers import Numbers
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 

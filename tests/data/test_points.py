@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.codecs.places import Places
 from seqloom.data.generators.delaunay import delaunay, library, triples
 from seqloom.data.generators.hull import hull, ring
 from seqloom.data.generators.points import GRID
 from seqloom.data.generators.sorting import sorting
 from seqloom.data.generators.tour import distances, heuristic, length, nearest, tour, tours
-from seqloom.data.numbers import Numbers
-from seqloom.data.places import Places
 from seqloom.errors import SeqloomError
 
 ALL = (hull, delaunay, tour, sorting)

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from seqloom import config
+from seqloom.config.check import check_recipe
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, read_recipe
+from seqloom.data.codecs.story import Story, sentences_of
 from seqloom.data.dataset import codec_key
-from seqloom.data.story import Story, sentences_of
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.tasks.answer import Answer
 
@@ -113,7 +115,7 @@ class TestAnswer:
         assert max(len(free[number]) for number in range(len(free))) > 32
 
 
-RECIPE = config.read("babi")
+RECIPE = read_recipe("babi")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ RECIPE = config.read("babi")
 )
 def test_parts_that_do_not_fit_say_so(changes, message):
     with pytest.raises(SeqloomError, match=message):
-        config.rehearse(config.complete(config.override(RECIPE, changes), "babi"))
+        check_recipe(complete(override(RECIPE, changes), "babi"))
 
 
 def test_a_saved_story_is_plain_json(codec, tmp_path):

@@ -1,4 +1,4 @@
-"""Text: exact round trips, symbols no text can spell, vocabularies that two fits agree on."""
+"""Text: exact round trips, tokens no text can spell, vocabularies that two fits agree on."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from seqloom.data.symbols import BOS, EOS, PAD, SYMBOLS, UNK
-from seqloom.data.text import Text
+from seqloom.data.codecs.text import Text
+from seqloom.data.special_tokens import BOS, EOS, PAD, SPECIAL, UNK
 from seqloom.errors import SeqloomError
 
 LINES = [
@@ -25,7 +25,7 @@ UNITS = ["char", "word", "bpe", "unigram", "byte"]
 FITTED = {units: Text(units=units, size=400).fit(LINES) for units in UNITS}
 LOWERCASE = {units: Text(units=units, size=400, lowercase=True).fit(LINES) for units in UNITS}
 odd = st.text() | st.lists(
-    st.sampled_from([*SYMBOLS, "<0x41>", "▁", "▅", " ", "\x00", "\n", "\r", "\t", "the ", "é", "\u2028", "⁇", "<s>"])
+    st.sampled_from([*SPECIAL, "<0x41>", "▁", "▅", " ", "\x00", "\n", "\r", "\t", "the ", "é", "\u2028", "⁇", "<s>"])
 ).map("".join)
 
 
@@ -40,7 +40,7 @@ def test_any_text_comes_back(units, text):
     ids = codec.encode(text)
     assert codec.decode(ids) == text
     assert ids.dtype == np.int64
-    assert all(len(SYMBOLS) <= index < codec.vocabulary for index in ids.tolist())
+    assert all(len(SPECIAL) <= index < codec.vocabulary for index in ids.tolist())
 
 
 @settings(max_examples=100, deadline=None)
@@ -107,12 +107,12 @@ def test_there_is_one_readable_piece_for_each_id(units):
 def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet():
     codec = Text(units="word", size=3).fit(["d c b a", "d d a"])
     assert codec.pieces([4, 5, 6]) == ["d", "a", "b"]
-    assert codec.vocabulary == 3 + len(SYMBOLS)
+    assert codec.vocabulary == 3 + len(SPECIAL)
 
 
 def test_byte_pairs_fill_the_size_and_shorten_the_text():
     codec = Text(units="bpe", size=270).fit(["low lower lowest newer wider " + "xyz" * 10] * 10)
-    assert codec.vocabulary == 270 + len(SYMBOLS)
+    assert codec.vocabulary == 270 + len(SPECIAL)
     assert len(codec.encode("low lower")) < len(Text(units="byte").encode("low lower"))
 
 
@@ -129,7 +129,7 @@ def test_a_second_fit_learns_the_same(units):
 
 def test_another_process_learns_the_same():
     program = (
-        "import json, sys; from seqloom.data.text import Text; lines = json.loads(sys.argv[1]); "
+        "import json, sys; from seqloom.data.codecs.text import Text; lines = json.loads(sys.argv[1]); "
         "print(*(Text(units=units, size=400).fit(lines).fingerprint() for units in sys.argv[2:]))"
     )
     output = subprocess.run(

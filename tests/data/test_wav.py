@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from seqloom.data.wav import samples
+from seqloom.data.codecs.wav import samples
 from seqloom.errors import SeqloomError
 
 

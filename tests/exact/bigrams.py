@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from seqloom.arrays import Array, like, namespace
-from seqloom.plain_contracts import Constraint, Search, Stepper
-from seqloom.search.bag import Bag
+from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned, NoRepeat, Required
+from seqloom.search.constraints.bag import Bag
+from seqloom.search.constraints.every import Banned, NoRepeat, Required
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Output, Padded, State
 
@@ -16,11 +16,11 @@ BOS, EOS, VOCABULARY = 2, 3, 9
 
 
 class Bigrams(Stepper):
-    """The next symbol depends on this one, on the one before, which is its state, and on the source."""
+    """The next token depends on this one, on the one before, which is its state, and on the source."""
 
     def __init__(self, eos: int | None = EOS, length_offset: int = 4, fading: float = 0.0):
         self.bos, self.eos, self.length_ratio, self.length_offset = BOS, eos, 0.5, length_offset
-        self.fading = fading  # how much of all earlier symbols is left a step later: no two outputs score alike
+        self.fading = fading  # how much of all earlier tokens is left a step later: no two outputs score alike
         self.table = np.random.default_rng(1).normal(size=(2, VOCABULARY, VOCABULARY))
 
     def start(self, memory: Memory) -> State:
@@ -68,7 +68,7 @@ def cases() -> dict[str, Case]:
         "coverage": (BeamSearch(**wide, coverage_penalty=0.4), {}, (), False),
         "lengths": (BeamSearch(**wide, minimum_length=3, maximum_length=5), {}, (), False),
         "to the end": (BeamSearch(**wide, early_stopping=False), {"length_offset": 9}, (), False),
-        "no end symbol": (BeamSearch(**wide), {"eos": None}, (), False),
+        "no end token": (BeamSearch(**wide), {"eos": None}, (), False),
         "no repeat": (BeamSearch(**wide, no_repeat=1), {}, (), False),
         "no phrase twice": (BeamSearch(**wide), {"length_offset": 9}, (NoRepeat(2),), False),
         "banned": (BeamSearch(**wide), {}, (Banned([[0], [1], [4, 5], [6, 7, 8]]),), False),
@@ -112,11 +112,12 @@ def of_a_stored_run(folder: str) -> dict[str, Any]:
     """What a run's recipe, codecs and search make of a text, the model aside."""
     from pathlib import Path
 
-    from seqloom import config
+    from seqloom.config.build import build_part, build_task
+    from seqloom.storage.toml import read_toml
 
-    recipe = config.load(Path(folder) / "config.toml")
-    task = config.build_task(recipe).load(Path(folder))
-    search = config.build("search", recipe["search"], "search")
+    recipe = read_toml(Path(folder) / "config.toml")
+    task = build_task(recipe).load(Path(folder))
+    search = build_part("search", recipe["search"], "search")
     assert task.source is not None
     source = task.source.decode(task.source.encode("loom"))
     return {"search": type(search).__name__, "source": source, "target": task.decode(task.encode("mool"))}

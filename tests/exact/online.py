@@ -1,4 +1,4 @@
-"""Decoders with a silent symbol that are tables, in arrays of either kind, and everything they can write."""
+"""Decoders with a blank that are tables, in arrays of either kind, and everything they can write."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.arrays import Array, cast, log_softmax, namespace
-from seqloom.plain_contracts import Stepper
+from seqloom.contracts import Stepper
 from seqloom.types import Memory, State, positions_below
 
 BLANK, UNKNOWN, BOS, EOS, WORDS = 0, 1, 2, 3, (4, 5)
@@ -18,51 +18,51 @@ VOCABULARY = 6
 class Table(Stepper):
     """What comes next depends on where the row stands, and on all that it has written."""
 
-    silent = (BLANK,)
+    blanks = (BLANK,)
     online = True
     bos, eos = BOS, EOS
 
     def start(self, memory: Memory) -> State:
         nothing = namespace(memory.lengths).zeros_like(memory.lengths)
-        return {"clock": nothing, "story": nothing}
+        return {"frame": nothing, "story": nothing}
 
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
         xp = namespace(token)
-        clock = state["clock"] + (token == BLANK)
+        frame = state["frame"] + (token == BLANK)
         story = xp.where((token == BLANK) | (token == BOS), state["story"], (31 * state["story"] + token) % 1009)
         whims = xp.sin(cast(story[:, None] * xp.arange(1, 1 + VOCABULARY, device=token.device), memory.states))
-        return self.scored(here(memory, clock) + 2 * whims, clock, memory), {"clock": clock, "story": story}
+        return self.scored(here(memory, frame) + 2 * whims, frame, memory), {"frame": frame, "story": story}
 
-    def scored(self, logits: Array, clock: Array, memory: Memory) -> Array:
+    def scored(self, logits: Array, frame: Array, memory: Memory) -> Array:
         """Log-probabilities of silence and words; past the last state EOS alone, once that is known."""
         logits[:, UNKNOWN : EOS + 1] = float("-inf")
-        return at_the_end(log_softmax(logits), clock, memory)
+        return at_the_end(log_softmax(logits), frame, memory)
 
-    def seen(self, state: State, memory: Memory) -> Array:
-        return state["clock"] + 1
+    def states_read(self, state: State, memory: Memory) -> Array:
+        return state["frame"] + 1
 
-    def needed(self, state: State) -> int:
-        return int(state["clock"].min())
+    def first_needed(self, state: State) -> int:
+        return int(state["frame"].min())
 
 
 class Frames(Table):
-    """CTC: each state has a label of its own, repeats are one symbol, and a blank stands between real ones."""
+    """CTC: each state has a label of its own, repeats are one token, and a blank stands between real ones."""
 
-    moves = "all"
+    advances = "all"
 
     def start(self, memory: Memory) -> State:
         nothing = namespace(memory.lengths).zeros_like(memory.lengths)
-        return {"clock": nothing, "last": nothing, "mixture": {"ends": 0 * memory.states[:, :1, 0].sum(1)}}
+        return {"frame": nothing, "last": nothing, "mixture": {"ends": 0 * memory.states[:, :1, 0].sum(1)}}
 
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
         xp, each = namespace(token), namespace(token).arange(len(token), device=token.device)
-        frame = xp.exp(frames(memory, state["clock"]))
+        frame = xp.exp(frames(memory, state["frame"]))
         again = state["mixture"]["ends"] * frame[each, state["last"]]
         ends = xp.where(token == BLANK, again / (again + frame[:, BLANK]), (token != BOS) * 1.0)
         ends = xp.where((token == BLANK) & (state["last"] == BLANK), 0.0, ends)
         last = xp.where((token == BLANK) | (token == BOS), state["last"], token)
-        clock = state["clock"] + (token != BOS)
-        frame = xp.exp(frames(memory, clock))
+        frame = state["frame"] + (token != BOS)
+        frame = xp.exp(frames(memory, frame))
         scores = frame * 1.0
         scores[each, last] = frame[each, last] * (1 - ends)
         scores[:, BLANK] = frame[:, BLANK] + xp.where(last == BLANK, 0.0, ends * frame[each, last])
@@ -71,26 +71,26 @@ class Frames(Table):
                 scores = np.log(scores)
         else:
             scores = scores.log()
-        return at_the_end(scores, clock, memory), {"clock": clock, "last": last, "mixture": {"ends": ends}}
+        return at_the_end(scores, frame, memory), {"frame": frame, "last": last, "mixture": {"ends": ends}}
 
 
-def here(memory: Memory, clock: Array) -> Array:
+def here(memory: Memory, frame: Array) -> Array:
     """The state where each row stands.  (rows, V)"""
-    owner, places = memory.owner(len(clock)), memory.states.shape[1]
+    owner, places = memory.owner(len(frame)), memory.states.shape[1]
     if not places:
-        return namespace(clock).zeros((len(clock), VOCABULARY), dtype=memory.states.dtype)
-    return memory.states[owner, (clock - memory.offset).clip(0, places - 1)] * 1.0
+        return namespace(frame).zeros((len(frame), VOCABULARY), dtype=memory.states.dtype)
+    return memory.states[owner, (frame - memory.offset).clip(0, places - 1)] * 1.0
 
 
-def frames(memory: Memory, clock: Array) -> Array:
-    logits = here(memory, clock)
+def frames(memory: Memory, frame: Array) -> Array:
+    logits = here(memory, frame)
     logits[:, UNKNOWN : EOS + 1] = float("-inf")
     return log_softmax(logits)
 
 
-def at_the_end(scores: Array, clock: Array, memory: Memory) -> Array:
+def at_the_end(scores: Array, frame: Array, memory: Memory) -> Array:
     xp = namespace(scores)
-    over = (clock - memory.offset >= memory.lengths[memory.owner(len(clock))])[:, None]
+    over = (frame - memory.offset >= memory.lengths[memory.owner(len(frame))])[:, None]
     ending = xp.full_like(scores, float("-inf"))
     if memory.closed:
         ending[:, EOS] = 0

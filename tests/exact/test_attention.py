@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.attention import energies
-from seqloom.attention.additive import Additive
-from seqloom.attention.bilinear import Bilinear
-from seqloom.attention.dot import Dot
-from seqloom.attention.multihead import MultiHead
-from seqloom.attention.projected import Projected
-from seqloom.layers.packing import Packing
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.bilinear import Bilinear
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.attention.projected import Projected
+from seqloom.nn.ops import energies
+from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory
 from tests.building import build
 

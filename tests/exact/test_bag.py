@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.data.symbols import UNK
-from seqloom.data.text import Text
-from seqloom.decoders.recurrent import Recurrent as Decoder
-from seqloom.encoders.recurrent import Recurrent as Encoder
+from seqloom.data.codecs.text import Text
+from seqloom.data.special_tokens import UNK
 from seqloom.engines.ctranslate2 import supported, suppressed
 from seqloom.errors import SeqloomError
-from seqloom.model import Model
-from seqloom.predict import Predictor
-from seqloom.search.bag import Bag
+from seqloom.inference.constraints import build_constraints
+from seqloom.inference.system import System
+from seqloom.nn.decoders.recurrent import Recurrent as Decoder
+from seqloom.nn.encoders.recurrent import Recurrent as Encoder
+from seqloom.nn.model import Model
+from seqloom.predictor import Predictor
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned
+from seqloom.search.constraints.bag import Bag
+from seqloom.search.constraints.every import Banned
 from seqloom.search.sample import Sampling
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Padded
@@ -25,7 +27,7 @@ from tests.building import BOS, EOS, build, cases, memory_for
 from tests.exact import bigrams
 
 SOURCE = Padded(torch.tensor([[5, 6, 5, 8], [BOS, 4, 0, 0], [7, 7, 7, 0]]), torch.tensor([4, 2, 3]))
-BAGS = [(5, 6, 5, 8), (BOS, 4), (7, 7, 7)]  # BOS is a symbol like others, which one bag has
+BAGS = [(5, 6, 5, 8), (BOS, 4), (7, 7, 7)]  # BOS is a token like others, which one bag has
 
 
 @pytest.fixture(params=cases("decoders", chooses=("", "copies")))
@@ -90,7 +92,7 @@ def test_numpy_and_torch_forbid_the_same():
         forbidden = ours.forbid(scores.clone(), one), theirs.forbid(scores.numpy().copy(), other)
         np.testing.assert_array_equal(forbidden[0].numpy(), forbidden[1])
     allowed = [row.isfinite().nonzero()[:, 0].tolist() for row in forbidden[0]]
-    assert allowed == [[6], [], []]  # one symbol left; after the end; after a symbol that is not in the bag
+    assert allowed == [[6], [], []]  # one token left; after the end; after a token that is not in the bag
 
 
 def test_the_task_of_pairs_with_a_bag_constrains_its_outputs():
@@ -116,12 +118,12 @@ def test_a_model_with_a_bag_answers_with_the_words_of_its_source_unknown_ones_to
     task = Pairs(source=codec, target=codec, joint=True, bag=True)
     recipe = {"search": {"type": "beam", "beam_size": 2}, "decoder": {"type": "recurrent"}}
     model = tiny_model(codec.vocabulary)
-    answers = Predictor(model, task, recipe).predict(["d b a", "c c", "a new word", "b"])
+    answers = Predictor(System(model, task, recipe)).predict(["d b a", "c c", "a new word", "b"])
     assert [sorted(each.split()) for each in answers] == [["a", "b", "d"], ["c", "c"], ["a", "⁇", "⁇"], ["b"]]
-    explained = Predictor(model, task, recipe).explain("d b a", n_best=2)
+    explained = Predictor(System(model, task, recipe)).explain("d b a", n_best=2)
     assert {tuple(sorted(each.text.split())) for each in explained.hypotheses} == {("a", "b", "d")}
-    free = Predictor(model, Pairs(source=codec, target=codec, joint=True), recipe)
-    assert any(isinstance(each, Banned) and UNK in each.symbols for each in free.constraints((), ()))
+    free = Predictor(System(model, Pairs(source=codec, target=codec, joint=True), recipe))
+    assert any(isinstance(each, Banned) and UNK in each.symbols for each in build_constraints(free.system, None))
 
 
 def tiny_model(vocabulary):
@@ -151,6 +153,6 @@ def test_bigrams_in_a_bag():
 
 
 def test_a_bag_stays_small():
-    """Its state has a place a source symbol, not one a symbol of the vocabulary."""
+    """Its state has a place a source token, not one a token of the vocabulary."""
     state = Bag(SOURCE, EOS).start(3, torch.tensor([9, 9, 9]))
     assert state["left"].shape == (3, 4)

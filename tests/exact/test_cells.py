@@ -7,13 +7,13 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seqloom.cells.elman import Elman
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.cells.mut import MUT
 from seqloom.contracts import Cell
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.layers.bridge import vectors
+from seqloom.nn.cells.elman import Elman
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.cells.mut import MUT
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.layers.bridge import vectors
 from seqloom.types import Padded, flatten, nest, over_tensors, select
 from tests.building import build, cases, source
 
@@ -337,18 +337,18 @@ class Counting(Cell):
         return inputs.sum(-1, keepdim=True)
 
     def start(self, rows):
-        return {"hidden": torch.zeros(rows, 1), "inner": {"clock": torch.zeros(rows, dtype=torch.long)}}
+        return {"hidden": torch.zeros(rows, 1), "inner": {"frame": torch.zeros(rows, dtype=torch.long)}}
 
     def forward(self, projected, state):
         hidden = state["hidden"] + projected
-        return hidden, {"hidden": hidden, "inner": {"clock": state["inner"]["clock"] + 1}}
+        return hidden, {"hidden": hidden, "inner": {"frame": state["inner"]["frame"] + 1}}
 
 
 def test_any_cell_gets_the_state_at_each_rows_own_end_unasked():
     cell = Counting(input_size=2, size=1)
     ragged = Padded(torch.ones(ROWS, TIME, 2), LENGTHS)
     outputs, end = cell.run(ragged, cell.start(ROWS))
-    assert end["inner"]["clock"].tolist() == LENGTHS.tolist()
+    assert end["inner"]["frame"].tolist() == LENGTHS.tolist()
     assert end["hidden"][:, 0].tolist() == (2 * LENGTHS).tolist()
     assert outputs[0, :, 0].tolist() == [2 * time for time in range(1, TIME + 1)]
 

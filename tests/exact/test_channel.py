@@ -8,26 +8,25 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.answering import UNEXPLAINED
-from seqloom.channel import NoisyChannel
-from seqloom.decoders.ctc import CTC
-from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
-from seqloom.decoders.ssnt import SSNT
-from seqloom.decoders.transducer import Transducer
-from seqloom.encoders.chunked import Chunked
-from seqloom.encoders.convolution import Convolution
-from seqloom.encoders.pyramidal import Pyramidal
-from seqloom.encoders.recurrent import Recurrent
 from seqloom.errors import SeqloomError
-from seqloom.fusion import Fusion
-from seqloom.model import Model
+from seqloom.nn.combine.noisy_channel import UNEXPLAINED, NoisyChannel
+from seqloom.nn.combine.shallow_fusion import ShallowFusion
+from seqloom.nn.decoders.ctc import CTC
+from seqloom.nn.decoders.recurrent import Recurrent as RecurrentDecoder
+from seqloom.nn.decoders.ssnt import SSNT
+from seqloom.nn.decoders.transducer import Transducer
+from seqloom.nn.encoders.chunked import Chunked
+from seqloom.nn.encoders.convolution import Convolution
+from seqloom.nn.encoders.pyramidal import Pyramidal
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.model import Model
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Memory, Padded, select
 from tests.building import BOS, EOS, PAD, build
 from tests.exact import online
 from tests.exact.online import VOCABULARY, Table
 
-OUTPUTS, SOURCES = 6, 7  # symbols of y, of which two are words, and of x
+OUTPUTS, SOURCES = 6, 7  # tokens of y, of which two are words, and of x
 WORDS = (4, 5)
 SOURCE = Padded.stack([torch.tensor(row) for row in ([4, 6, 5], [6, 6], [5])])
 WEIGHT, LM_WEIGHT, BONUS = 0.8, 0.3, 0.4
@@ -54,7 +53,7 @@ def channel(encoder=Recurrent, **settings):
 
 def with_language_model(model):
     lm = shaken(build(RecurrentDecoder, vocabulary=OUTPUTS, memory_size=0))
-    return Model(model.encoder, Fusion(decoder=model.decoder, language_model=lm, weight=LM_WEIGHT))
+    return Model(model.encoder, ShallowFusion(decoder=model.decoder, language_model=lm, weight=LM_WEIGHT))
 
 
 def noisy(model, channel, weight=WEIGHT, **settings):
@@ -85,7 +84,7 @@ def objective(model, channel, source, output):
     """What an output is worth, each model asked by itself."""
     decoder = model.decoder
     total = WEIGHT * of_channel(channel, source, output) + BONUS * len(output)
-    if isinstance(decoder, Fusion):
+    if isinstance(decoder, ShallowFusion):
         lm, decoder = decoder.language_model, decoder.decoder
         total += LM_WEIGHT * float(lm.log_prob(lm.prepare(Memory.empty(1)), *framed(output)))
     memory = decoder.prepare(model.encoder(source))
@@ -93,7 +92,7 @@ def objective(model, channel, source, output):
 
 
 def by_alignments(channel, symbols, output):
-    """p(x_1 .. x_i | y_1 .. y_j): every way to write each symbol of x at one of y, never going back."""
+    """p(x_1 .. x_i | y_1 .. y_j): every way to write each token of x at one of y, never going back."""
     decoder = channel.decoder
     memory = channel.encode(Padded(torch.tensor([output]), torch.tensor([len(output)])))
     inputs, targets = framed(symbols)
@@ -252,7 +251,7 @@ def test_only_proposals_are_looked_at_beside_silence_and_the_end():
 class Bold(Table):
     """4 and then 5 are unlikely, and after both of them silence is worth more than all."""
 
-    rises = True
+    may_rise = True
 
     def step(self, token, state, memory):
         written = 10 * state["story"] + np.where(token > EOS, token, 0)
@@ -264,7 +263,7 @@ class Bold(Table):
                 scores[place, PAD] = {0: -1.0, 4: -0.5, 45: 9.0}.get(one, -50.0)
                 scores[place, WORDS] = {0: (-5.0, -9.0), 4: (-9.0, -3.0)}.get(one, (-50.0, -50.0))
         return scores, {
-            "clock": state["clock"] + (token == PAD),
+            "frame": state["frame"] + (token == PAD),
             "story": np.where(token > EOS, written, state["story"]),
         }
 
@@ -273,17 +272,17 @@ def test_the_search_follows_rows_that_may_rise_again():
     decoder, memory, search = Bold(), online.memory((1,)), PrefixBeam(beam_size=2, symbols_per_state=2)
     ((one,),) = search(decoder, memory)
     assert (one.tokens, one.score) == ([4, 5], 1.0)
-    decoder.rises = False
+    decoder.may_rise = False
     ((one,),) = search(decoder, memory)
     assert (one.tokens, one.score) == ([], -1.0)
 
 
 def test_scores_may_rise_by_the_channel_and_by_the_bonus_alone():
     model, channelled = direct(), channel()
-    assert noisy(model, channelled).decoder.rises
-    assert noisy(model, channelled, 0.0, length_bonus=0.1).decoder.rises
-    assert not noisy(model, channelled, 0.0, length_bonus=-0.1).decoder.rises
-    assert with_language_model(noisy(model, channelled)).decoder.rises
+    assert noisy(model, channelled).decoder.may_rise
+    assert noisy(model, channelled, 0.0, length_bonus=0.1).decoder.may_rise
+    assert not noisy(model, channelled, 0.0, length_bonus=-0.1).decoder.may_rise
+    assert with_language_model(noisy(model, channelled)).decoder.may_rise
 
 
 @torch.no_grad()
@@ -313,7 +312,7 @@ def test_symbols_in_another_order_are_found():
         for name, parameter in theirs.named_parameters():
             getattr(ours, name).data[sources] = parameter.data
     search = PrefixBeam(beam_size=4, n_best=4)
-    one, other = noisy(model, plain), noisy(model, turned, symbols=outputs, sources=sources)
+    one, other = noisy(model, plain), noisy(model, turned, tokens=outputs, sources=sources)
     assert told(search(one.decoder, one.encode(SOURCE))) == told(search(other.decoder, other.encode(SOURCE)))
     wrong = noisy(model, turned)
     assert told(search(one.decoder, one.encode(SOURCE))) != told(search(wrong.decoder, wrong.encode(SOURCE)))
@@ -344,14 +343,14 @@ def test_it_refuses_what_cannot_be_done():
         with pytest.raises(SeqloomError, match=said):
             noisy(model, channelled, **settings)
     for encoder in (partial(Recurrent, bidirectional=True), partial(Chunked, chunk=2), partial(Chunked, chunk=1)):
-        with pytest.raises(SeqloomError, match="answer each symbol at once"):
+        with pytest.raises(SeqloomError, match="answer each token at once"):
             noisy(model, channel(encoder))
     with pytest.raises(SeqloomError, match='type = "ssnt"'):
         noisy(model, Model(channelled.encoder, direct("transducer").decoder))
     attends = Model(model.encoder, build(RecurrentDecoder, vocabulary=OUTPUTS))
     with pytest.raises(SeqloomError, match="reads all before it writes"):
         noisy(attends, channelled)
-    with pytest.raises(ValueError, match="a state a symbol"):
+    with pytest.raises(ValueError, match="a state a token"):
         noisy(Model(build(Pyramidal, vocabulary=SOURCES), model.decoder), channelled).encode(SOURCE)
     ours = noisy(model, channelled)
     memory = replace(ours.encode(SOURCE), closed=False)

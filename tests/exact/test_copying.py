@@ -6,15 +6,15 @@ from functools import partial
 import pytest
 import torch
 
-from seqloom.attention.additive import Additive
-from seqloom.attention.monotonic import Monotonic
 from seqloom.contracts import Decoder
-from seqloom.decoders.copy import Copy
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.sentinel import Sentinel
-from seqloom.encoders.recurrent import Recurrent as Encoder
-from seqloom.layers.pointing import pointed
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.monotonic import Monotonic
+from seqloom.nn.decoders.copy import Copy
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.sentinel import Sentinel
+from seqloom.nn.encoders.recurrent import Recurrent as Encoder
+from seqloom.nn.model import Model
+from seqloom.nn.ops.pointing import pointed
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Memory, Padded, costs, select
 from tests.building import BOS, EOS, INNER, INNER_TRANSFORMER, SMALL, UNK, VOCABULARY, build
@@ -126,7 +126,7 @@ class TestCopy:
         assert all(each.grad.isfinite().all() for each in decoder.parameters() if each.grad is not None)
 
     def test_it_refuses_what_it_cannot_copy_from(self):
-        with pytest.raises(ValueError, match="source of symbols"):
+        with pytest.raises(ValueError, match="source of tokens"):
             copying(source_vocabulary=None)
         with pytest.raises(ValueError, match="monotonic"):
             copying(attention=Monotonic)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from seqloom.layers.linear import Projection
+from seqloom.nn.ops.linear import Projection
 from seqloom.objectives import cross_entropy as ours_module
 from seqloom.objectives.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 

@@ -7,11 +7,11 @@ from math import comb
 import pytest
 import torch
 
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.decoders.emission import Emission, Written
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.model import Model
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.emission import Emission, Written
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.model import Model
 from seqloom.objectives import emission
 from seqloom.types import Batch, Memory, Padded, select
 
@@ -52,7 +52,7 @@ def targets_of(*outputs):
 
 
 def ways():
-    """Every choice of states at which the symbols are written."""
+    """Every choice of states at which the tokens are written."""
     return list(combinations(range(STATES), len(OUTPUT)))
 
 
@@ -62,7 +62,7 @@ def path_of(way, output=OUTPUT, states=STATES):
 
 
 def free_of(way, states=STATES):
-    """Where the coin had a choice: some symbols were left, but fewer than states."""
+    """Where the coin had a choice: some tokens were left, but fewer than states."""
     left = [sum(place >= start for place in way) for start in range(states)]
     return [0 < left[start] < states - start for start in range(states)]
 
@@ -138,7 +138,7 @@ def test_the_expected_sum_with_the_bound_is_below_the_log_probability_of_the_out
     for seed in range(5):
         model, batch = model_of(seed), batch_of(OUTPUT)
         chances, rewards = map(torch.stack, zip(*(followed(model, batch, way, bound=True) for way in ways())))
-        whole = (chances + rewards).logsumexp(0)  # all ways to write it: every decision and every symbol
+        whole = (chances + rewards).logsumexp(0)  # all ways to write it: every decision and every token
         memory = model.encode(batch.source)
         paths = torch.tensor([[*path_of(way), EOS] for way in ways()])
         inputs = torch.cat([torch.full((len(paths), 1), BOS), paths[:, :-1]], dim=1)
@@ -234,7 +234,7 @@ def test_one_pass_over_paths_of_any_length_is_stepping(settings):
             scores, state = decoder.step(torch.tensor([token]), state, ours)
             torch.testing.assert_close(output.scores[row, place], scores[0])
         ended = select(output.state, torch.tensor([row]))
-        assert torch.equal(ended["clock"], state["clock"])
+        assert torch.equal(ended["frame"], state["frame"])
         again = [decoder.step(torch.tensor([PAD]), each, ours)[0] for each in (ended, state)]
         torch.testing.assert_close(*again)
 
@@ -255,7 +255,7 @@ def test_a_source_that_grows_gives_what_it_gives_whole_and_each_state_is_waited_
             scores, after = decoder.step(torch.tensor([token]), state, grown)
         torch.testing.assert_close(scores[0], whole[place])
         state = after
-        grown, forgotten = grown.forget(decoder.needed(state) - forgotten), decoder.needed(state)
+        grown, forgotten = grown.forget(decoder.first_needed(state) - forgotten), decoder.first_needed(state)
     assert forgotten == 4
 
 

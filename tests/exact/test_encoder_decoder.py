@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 import torch
 
-from seqloom.attention.additive import Additive
-from seqloom.attention.bilinear import Bilinear
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.decoders.gnmt import GNMT
-from seqloom.decoders.recurrent import Recurrent as Decoder
-from seqloom.encoders.recurrent import Recurrent as Encoder
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.bilinear import Bilinear
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.gnmt import GNMT
+from seqloom.nn.decoders.recurrent import Recurrent as Decoder
+from seqloom.nn.encoders.recurrent import Recurrent as Encoder
 from seqloom.types import Padded
 from tests.building import BOS, build, memory_for, source
 
@@ -37,7 +37,7 @@ def test_copying_hands_over_the_states_at_each_sources_own_end(cell):
     batch = source((5, 3, 1))
     start = decoder.start(decoder.prepare(encoder(batch)))["layers"]
     for row, length in enumerate(batch.lengths):
-        values = encoder.embedding(batch.values[row : row + 1, :length])  # read once more, symbol by symbol
+        values = encoder.embedding(batch.values[row : row + 1, :length])  # read once more, token by token
         for layer, part in enumerate(encoder.forwards):
             state, outputs = part.start(1), []
             for value in values.unbind(1):

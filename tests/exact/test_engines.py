@@ -13,41 +13,46 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.attention.additive import Additive
-from seqloom.attention.bilinear import Bilinear
-from seqloom.attention.dot import Dot
-from seqloom.attention.monotonic import Monotonic
-from seqloom.attention.multihead import MultiHead
-from seqloom.attention.projected import Projected
-from seqloom.cells.elman import Elman
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.cells.mut import MUT
-from seqloom.data.symbols import BOS, EOS, UNK
-from seqloom.decoders.copy import Copy
-from seqloom.decoders.gnmt import GNMT
-from seqloom.decoders.pointer import Pointer
-from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
-from seqloom.decoders.transformer import Transformer as TransformerDecoder
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.data.special_tokens import BOS, EOS, UNK
 from seqloom.engines import export_ctranslate2, export_onnx
 from seqloom.engines.ctranslate2 import CTranslate2
 from seqloom.engines.engine import Engine
 from seqloom.engines.onnx import Onnx, OnnxDecoder
 from seqloom.errors import SeqloomError
-from seqloom.explain.reading import read_again
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.bilinear import Bilinear
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.attention.monotonic import Monotonic
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.attention.projected import Projected
+from seqloom.nn.cells.elman import Elman
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.cells.mut import MUT
+from seqloom.nn.decoders.copy import Copy
+from seqloom.nn.decoders.gnmt import GNMT
+from seqloom.nn.decoders.pointer import Pointer
+from seqloom.nn.decoders.recurrent import Recurrent as RecurrentDecoder
+from seqloom.nn.decoders.transformer import Transformer as TransformerDecoder
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.nn.model import Model
+from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned, Required
+from seqloom.search.constraints.every import Banned, Required
 from seqloom.search.opening import Opening
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Padded
 
 VOCABULARY = 23
 LENGTHS = (1, 5, 9, 14, 3, 3, 7)
-SYMBOLS = {"vocabulary": VOCABULARY, "bos": BOS, "eos": EOS}
+SPECIAL = {"vocabulary": VOCABULARY, "bos": BOS, "eos": EOS}
 ENDS = {"eos": EOS, "length_ratio": 2.0, "length_offset": 6}
+
+
+def alone(sources: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """Each source as the one codec of an exported model reads it."""
+    return [[source] for source in sources]
 
 
 def decisive(model: Model) -> Model:
@@ -107,7 +112,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
 def transformer(tied: bool = True, share: bool = True, sides: dict[str, Any] | None = None, **settings: Any) -> Model:
     sizes = {"size": 16, "layers": 2, "heads": 2, "hidden": 24, **settings}
     encoder = TransformerEncoder(vocabulary=VOCABULARY, **(sizes | (sides or {})))
-    decoder = TransformerDecoder(**SYMBOLS, memory_size=encoder.output_size, tied=tied, **sizes)
+    decoder = TransformerDecoder(**SPECIAL, memory_size=encoder.output_size, tied=tied, **sizes)
     return decisive(Model(encoder, decoder, share_embeddings=share))
 
 
@@ -128,7 +133,7 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Mod
 @pytest.mark.parametrize("search", [BeamSearch(beam_size=1), BeamSearch(beam_size=1, length_penalty=0.5)])
 def test_ctranslate2_is_as_greedy_as_the_model(translators, name, search):
     model, engine = translators[name]
-    assert_equal(engine.answer(sources(), search), native(model, sources(), search))
+    assert_equal(engine.find(alone(sources()), search), native(model, sources(), search))
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
@@ -136,7 +141,7 @@ def test_ctranslate2_with_a_beam_finds_what_the_model_finds(translators, name):
     """Its beam does not narrow: it may find something better, never something worse."""
     model, engine = translators[name]
     search = BeamSearch(beam_size=5)
-    expected, found = native(model, sources(), search), engine.answer(sources(), search)
+    expected, found = native(model, sources(), search), engine.find(alone(sources()), search)
     same = [ours == theirs for ours, theirs in zip(best(found), best(expected))]
     assert sum(same) >= len(same) - 1
     for ours, theirs, equal in zip(found, expected, same):
@@ -147,7 +152,7 @@ def test_ctranslate2_with_a_beam_finds_what_the_model_finds(translators, name):
 
 def test_ctranslate2_gives_as_many_as_are_wished_for_best_first(translators):
     _, engine = translators["pre"]
-    for each in engine.answer(sources(), BeamSearch(beam_size=4, n_best=3)):
+    for each in engine.find(alone(sources()), BeamSearch(beam_size=4, n_best=3)):
         assert len(each) == 3
         assert [one.score for one in each] == sorted((one.score for one in each), reverse=True)
         assert len({tuple(one.tokens) for one in each}) == 3
@@ -158,15 +163,15 @@ def test_ctranslate2_ends_where_the_model_must(translators, maximum):
     """Each source has a limit of its own, at which only EOS may come, and scores count it."""
     model, engine = translators["pre"]
     search = BeamSearch(beam_size=1, maximum_length=maximum)
-    assert_equal(engine.answer(sources(), search), native(model, sources(), search))
-    assert max(map(len, best(engine.answer(sources(), search)))) < maximum
+    assert_equal(engine.find(alone(sources()), search), native(model, sources(), search))
+    assert max(map(len, best(engine.find(alone(sources()), search)))) < maximum
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_ctranslate2_begins_with_the_prefix(translators, beam_size):
     model, engine = translators["post"]
     search, prefix = BeamSearch(beam_size=beam_size), [7, 8, 9]
-    expected, found = native(model, sources(), search, prefix), engine.answer(sources(), search, np.array(prefix))
+    expected, found = native(model, sources(), search, prefix), engine.find(alone(sources()), search, np.array(prefix))
     assert best(found) == best(expected)
     assert all(each[:3] == prefix for each in best(found))
     for ours, theirs in zip(found, expected):
@@ -180,22 +185,22 @@ def test_ctranslate2_keeps_to_what_may_follow(translators, settings):
     free = best(native(model, sources(), BeamSearch(beam_size=1)))
     banned = [Banned([[free[1][0]], free[2][:2]])]
     search = BeamSearch(beam_size=1, **settings)
-    found = engine.answer(sources(), search, constraints=banned)
+    found = engine.find(alone(sources()), search, constraints=banned)
     expected = native(model, sources(), search, constraints=banned)
     assert best(found) == best(expected) != free
     for ours, theirs in zip(found, expected):
         assert ours[0].log_probs == pytest.approx(theirs[0].log_probs, abs=1e-4)
-    for each in best(engine.answer(sources(), BeamSearch(beam_size=4, **settings), constraints=banned)):
+    for each in best(engine.find(alone(sources()), BeamSearch(beam_size=4, **settings), constraints=banned)):
         assert free[1][0] not in each
         assert len(each) >= settings.get("minimum_length", 0)
 
 
 def test_ctranslate2_draws_as_the_model_does(translators):
-    """Two symbols of a thousand outputs: how often each comes is how likely the model says it is."""
+    """Two tokens of a thousand outputs: how often each comes is how likely the model says it is."""
     model, engine = translators["pre"]
     source, count = [sources()[1]], 1000
     search = Sampling(n_best=count, temperature=2.0, top_k=5, maximum_length=2)
-    (found,) = engine.answer(source, search)
+    (found,) = engine.find(alone(source), search)
     with torch.no_grad():
         memory = model.encode(Padded.stack(source).to("cpu"))
         logits = model.decoder.step(torch.tensor([BOS]), model.decoder.start(memory), memory)[0]
@@ -211,7 +216,7 @@ def test_ctranslate2_draws_as_the_model_does(translators):
 
 def test_ctranslate2_says_where_it_looked(translators):
     _, engine = translators["pre"]
-    for source, (one,) in zip(sources(), engine.answer(sources(), BeamSearch(beam_size=1), attention=True)):
+    for source, (one,) in zip(sources(), engine.find(alone(sources()), BeamSearch(beam_size=1), attention=True)):
         assert np.array(one.attention).shape == (min(len(one.tokens) + 1, len(one.attention or ())), len(source))
         assert np.array(one.attention).sum(1) == pytest.approx(np.ones(len(one.attention or ())), abs=1e-4)
 
@@ -229,13 +234,13 @@ def test_ctranslate2_says_where_it_looked(translators):
 )
 def test_ctranslate2_refuses_what_it_cannot_do(translators, search, constraints, what):
     with pytest.raises(SeqloomError, match="ask the run") as refusal:
-        translators["pre"][1].answer(sources(), search, constraints=constraints)
+        translators["pre"][1].find(alone(sources()), search, constraints=constraints)
     assert what in str(refusal.value)
 
 
 def test_ctranslate2_refuses_a_source_beyond_its_positions(translators):
-    with pytest.raises(SeqloomError, match="a source of 2,100 symbols"):
-        translators["pre"][1].answer([np.full(2100, 5)], BeamSearch())
+    with pytest.raises(SeqloomError, match="a source of 2,100 tokens"):
+        translators["pre"][1].find([[np.full(2100, 5)]], BeamSearch())
 
 
 def test_eight_bits_are_close_and_a_quarter_as_large(tmp_path):
@@ -244,7 +249,7 @@ def test_eight_bits_are_close_and_a_quarter_as_large(tmp_path):
     (tmp_path / "eight").mkdir()
     full, eight = to_ctranslate2(model, tmp_path / "full"), to_ctranslate2(model, tmp_path / "eight", int8=True)
     search = BeamSearch(beam_size=1)
-    for ours, theirs in zip(eight.answer(sources(), search), full.answer(sources(), search)):
+    for ours, theirs in zip(eight.find(alone(sources()), search), full.find(alone(sources()), search)):
         if ours[0].tokens == theirs[0].tokens:
             assert ours[0].score == pytest.approx(theirs[0].score, abs=0.2)
     weights = [export_size(tmp_path / name) for name in ("eight", "full")]
@@ -259,7 +264,7 @@ def export_size(folder: Path) -> int:
 # -- ONNX Runtime
 
 ENCODER = {"embedding_size": 6, "size": 8}
-DECODER = {**SYMBOLS, **ENCODER}
+DECODER = {**SPECIAL, **ENCODER}
 RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, attention, order and combination but one
     "luong, state, feeding": (
         {"bidirectional": True, "layers": 2},
@@ -300,7 +305,7 @@ RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, a
         {"features": 3},
         {"attention": partial(Additive, size=5), "glimpses": 1, "source_features": 3, "memory_size": 8},
     ),
-    "copy": (  # of a source with symbols from 18 on, which are unknown
+    "copy": (  # of a source with tokens from 18 on, which are unknown
         {"bidirectional": True},
         {
             "attention": partial(Additive, size=5, coverage=True),
@@ -339,7 +344,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_onnx_is_the_model(exported):
-    """Its step, its searches with all their settings, where it looks; for any number of sources, rows and symbols."""
+    """Its step, its searches with all their settings, where it looks; for any number of sources, rows and tokens."""
     model, engine, given = exported
     with torch.no_grad():
         memory, theirs = model.encode(Padded.stack(given).to("cpu")), engine.encode(Padded.stack(given))
@@ -355,23 +360,23 @@ def test_onnx_is_the_model(exported):
         BeamSearch(beam_size=3, n_best=2, normalisation="gnmt", length_penalty=0.6, no_repeat=2, minimum_length=3),
         Sampling(n_best=2, argmax_every=1, maximum_length=5),
     ):
-        assert_equal(engine.answer(given, search), native(model, given, search))
-        assert_equal(engine.answer(given[:1], search), native(model, given[:1], search))
+        assert_equal(engine.find(alone(given), search), native(model, given, search))
+        assert_equal(engine.find(alone(given[:1]), search), native(model, given[:1], search))
     constraints = [Banned([[UNK], [5, 6]]), Required([[[9, 10]], [[11], [12, 13]]], EOS)]
     search, prefix = BeamSearch(beam_size=3, n_best=3), [7, 8]
     assert_equal(
-        engine.answer(given, search, np.array(prefix), constraints),
+        engine.find(alone(given), search, np.array(prefix), constraints),
         native(model, given, search, prefix, constraints),
     )
-    looked = engine.answer(given, search, attention=True)
+    looked = engine.find(alone(given), search, attention=True)
     for entry, each in enumerate(looked):
-        for one, reading in zip(each, read_again(model.decoder, memory, entry, each)):
+        for one, reading in zip(each, teacher_force(model.decoder, memory, entry, each)):
             assert (one.attention is None) == (not reading.alignment)
             if one.attention is not None:
                 np.testing.assert_allclose(one.attention, reading.alignment, atol=1e-4)
     if reading.alignment:
         search = BeamSearch(beam_size=3, coverage_penalty=0.3)
-        assert_equal(engine.answer(given, search), native(model, given, search))
+        assert_equal(engine.find(alone(given), search), native(model, given, search))
 
 
 def test_onnx_refuses_what_has_no_step_of_one_size(tmp_path):
@@ -390,7 +395,7 @@ def test_onnx_refuses_what_has_no_step_of_one_size(tmp_path):
 
 def test_ctranslate2_refuses_what_is_no_transformer(tmp_path):
     reading = RecurrentEncoder(vocabulary=VOCABULARY, **ENCODER)
-    with pytest.raises(SeqloomError, match="takes a Transformer that reads symbols"):
+    with pytest.raises(SeqloomError, match="takes a Transformer that reads tokens"):
         export_ctranslate2.export(Model(reading, RecurrentDecoder(**DECODER, memory_size=8)), tmp_path, False)
 
 

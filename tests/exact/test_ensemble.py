@@ -9,19 +9,20 @@ import pytest
 import torch
 
 import seqloom
-from seqloom.attention.additive import Additive
-from seqloom.attention.dot import Dot
-from seqloom.cells.gru import GRU
-from seqloom.decoders.copy import Copy
-from seqloom.decoders.pointer import Pointer
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transformer import Transformer
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.encoders.transformer import Transformer as TransformerEncoder
-from seqloom.ensemble import Encoders, Ensemble, Readings, ensemble_of
 from seqloom.errors import SeqloomError
-from seqloom.model import Model
-from seqloom.predict import Predictor
+from seqloom.inference.system import System, has_unknown_source
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.combine.ensemble import Encoders, Ensemble, ensemble_of
+from seqloom.nn.decoders.copy import Copy
+from seqloom.nn.decoders.pointer import Pointer
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.nn.model import Model
+from seqloom.predictor import Predictor
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
 from seqloom.tasks.text import Text as RunningText
@@ -30,7 +31,7 @@ from tests.building import SMALL, build, source, tensors
 from tests.cli import conftest
 from tests.cli.conftest import LANGUAGE_MODEL, TEXT, TRANSLATOR, pairs, trained
 
-BOS, EOS, VOCABULARY = 0, 1, 4  # of the output; BOS is an ordinary symbol to the model
+BOS, EOS, VOCABULARY = 0, 1, 4  # of the output; BOS is an ordinary token to the model
 LIMIT = 4
 AVERAGES = pytest.mark.parametrize("average", ["arithmetic", "geometric"])
 command, quiet_place = conftest.command, conftest.quiet_place
@@ -47,6 +48,11 @@ MIXTURES = {
     "three": ["transformer", "bahdanau", "plain"],
     "four of two kinds": ["transformer", "luong", "transformer", "luong"],
 }
+
+
+def in_parts(members: list[Padded]) -> Padded:
+    """One source as each member reads it."""
+    return replace(members[0], parts={str(number): each for number, each in enumerate(members)})
 
 
 def member(name, seed, language_model=False):
@@ -183,7 +189,7 @@ def test_the_limit_is_that_of_the_most_patient_member():
     assert (together.decoder.length_ratio, together.decoder.length_offset) == (1.0, 3)
     limit = together.decoder.limit(memory_of(together, source((5, 2, 4))))
     assert limit.tolist() == [max(5 + 1, 3 + 3), max(2 + 1, 1 + 3), max(4 + 1, 2 + 3)]
-    own = Readings.of([source((1, 2, 3)), source((9, 2, 1))])
+    own = in_parts([source((1, 2, 3)), source((9, 2, 1))])
     assert together.decoder.limit(together.encode(own)).tolist() == [8, 4, 4]
 
 
@@ -302,15 +308,15 @@ def test_each_member_reads_the_source_in_its_own_way():
     made = [member("luong", 0), member("transformer", 1)]
     own = [source((5, 2, 3), seed=1), source((2, 4, 1), seed=2)]
     together = ensemble_of(made)
-    scores, _ = stepped(together.decoder, together.encode(Readings.of(own)), forced())
+    scores, _ = stepped(together.decoder, together.encode(in_parts(own)), forced())
     alone = [stepped(each.decoder, each.encode(given), forced())[0].softmax(-1) for each, given in zip(made, own)]
     close(scores.exp(), (alone[0] + alone[1]) / 2)
-    found = SEARCHES["beam"](together.decoder, together.encode(Readings.of(own)))
+    found = SEARCHES["beam"](together.decoder, together.encode(in_parts(own)))
     for row in range(3):
         parts = [Padded(each.values[row : row + 1, : each.lengths[row]], each.lengths[row : row + 1]) for each in own]
-        same(SEARCHES["beam"](together.decoder, together.encode(Readings.of(parts).to("cpu"))), [found[row]])
+        same(SEARCHES["beam"](together.decoder, together.encode(in_parts(parts).to("cpu"))), [found[row]])
     with pytest.raises(ValueError):  # as many readings as members
-        together.encode(Readings.of(own[:1]))
+        together.encode(in_parts(own[:1]))
 
 
 # -- where they look
@@ -341,7 +347,7 @@ def test_a_coverage_penalty_of_copies_is_that_of_the_model():
 @torch.no_grad()
 def test_attention_over_different_readings_is_refused():
     together = ensemble_of([member("luong", 0), member("transformer", 1)])
-    memory = together.encode(Readings.of([source(), source()]))
+    memory = together.encode(in_parts([source(), source()]))
     inputs = Padded(forced(), torch.full((3,), 4))
     assert together.decoder(memory, inputs).scores.shape == (3, 4, VOCABULARY)
     with pytest.raises(SeqloomError, match="cannot be averaged"):
@@ -365,10 +371,10 @@ def test_encoders_that_shorten_the_source_differently_share_no_positions():
 
 
 def test_what_makes_no_ensemble_is_told_in_one_line():
-    from seqloom.decoders.value import Value
+    from seqloom.nn.heads.value import Value
 
     class Waiting(Recurrent):
-        silent = (2,)
+        blanks = (2,)
 
     ordinary = member("luong", 0)
     other_end = member("luong", 1)
@@ -385,7 +391,7 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
         (lambda: ensemble_of([ordinary, waiting]), "silent"),
         (lambda: ensemble_of([ordinary, head]), "head"),
         (lambda: ensemble_of([ordinary, Model(ordinary.encoder, build(Copy, bos=BOS, eos=EOS))]), "alike"),
-        (lambda: ensemble_of([ordinary, more_symbols])(Batch(source(), inputs, inputs)).scores, "4 and 5 symbols"),
+        (lambda: ensemble_of([ordinary, more_symbols])(Batch(source(), inputs, inputs)).scores, "4 and 5 tokens"),
     ):
         with pytest.raises(SeqloomError) as caught:
             mistake()
@@ -400,7 +406,7 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
 def runs(tmp_path_factory):
     """Small runs on the same numbers: recurrent, Transformer, one that reads bytes, another alphabet, texts."""
     small = {"type": "transformer", "size": 8, "heads": 2, "hidden": 16, "layers": 1}
-    as_letters = str.maketrans("0123456789", "abcdefghij")  # as many symbols, and others
+    as_letters = str.maketrans("0123456789", "abcdefghij")  # as many tokens, and others
     numbers, letters = pairs(), [(source, target.translate(as_letters)) for source, target in pairs()]
     texts, running = [target for _, target in numbers], {"type": "text", "target": TEXT}
     bytes_in = {**TRANSLATOR["task"], "source": {"type": "text", "units": "bpe", "size": 260}}
@@ -447,7 +453,7 @@ def test_one_run_is_itself_and_twice_the_same_is_no_other(runs):
 @torch.no_grad()
 def test_runs_are_averaged_symbol_by_symbol_however_each_reads_its_source(runs, names, average):
     together, alone = loaded(runs, *names, average=average), [loaded(runs, name) for name in names]
-    assert len(together.sources) == (3 if "bytes" in names else 1)
+    assert len(together.system.sources) == (3 if "bytes" in names else 1)
     rows = [("123", "321"), ("4", "44444"), ("15", "5")]
     target = together.task.target
     expected = []
@@ -472,9 +478,9 @@ def test_runs_are_averaged_symbol_by_symbol_however_each_reads_its_source(runs, 
 
 def test_an_unknown_symbol_of_any_reading_is_noticed(runs):
     together = loaded(runs, "bytes", "recurrent")  # every byte is known, not every character
-    assert together.has_unknown("x1")
-    assert not loaded(runs, "bytes").has_unknown("x1")
-    assert not together.has_unknown("12")
+    assert has_unknown_source(together.system, "x1")
+    assert not has_unknown_source(loaded(runs, "bytes").system, "x1")
+    assert not has_unknown_source(together.system, "12")
 
 
 def test_language_models_are_averaged_and_write(runs):
@@ -484,7 +490,7 @@ def test_language_models_are_averaged_and_write(runs):
     assert twice.score(texts) == pytest.approx(alone[0].score(texts), abs=1e-12, rel=0)
     assert twice.generate(4, seed=3, prefix="1") == alone[0].generate(4, seed=3, prefix="1")
     assert all(text.startswith("12") for text in together.generate(3, prefix="12", seed=1))
-    ends = [math.exp(each.score([""])[0]) for each in (*alone, together)]  # nothing but the end: one symbol
+    ends = [math.exp(each.score([""])[0]) for each in (*alone, together)]  # nothing but the end: one token
     assert ends[2] == pytest.approx((ends[0] + ends[1]) / 2, abs=1e-12)
     assert abs(ends[0] - ends[1]) > 1e-6
 
@@ -503,9 +509,9 @@ def test_a_running_text_is_read_on_by_all_members(runs):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("recurrent", "letters"), ["write different symbols", "task.target"]),
+        (("recurrent", "letters"), ["vocabularies differ", "task.target"]),
         (("recurrent", "text"), ["one is a language model", "reads a source"]),
-        (("text", "running"), ["write different symbols"]),
+        (("text", "running"), ["vocabularies differ"]),
     ],
 )
 def test_runs_that_make_no_ensemble_are_named_in_one_line(runs, command, names, words):
@@ -519,13 +525,15 @@ def test_runs_that_make_no_ensemble_are_named_in_one_line(runs, command, names, 
 
 def test_other_wrong_uses_of_runs_are_one_line(runs):
     together, lines = loaded(runs, "recurrent", "bytes"), loaded(runs, "text")
-    running = Predictor(lines.model, RunningText(target=lines.task.target), lines.recipe)  # of the same characters
+    running = Predictor(
+        System(lines.model, RunningText(target=lines.task.target), lines.recipe)
+    )  # of the same characters
     for mistake, word in (
         (seqloom.load, "no run was given"),
         (lambda: seqloom.load(runs["recurrent"], "nowhere"), "nowhere is not a run folder"),
         (lambda: loaded(runs, "recurrent", "transformer", average="mean"), 'average = "mean"'),
         (lambda: Predictor.ensemble([together, together]), "ensemble already"),
-        (lambda: Predictor.ensemble([lines, running]), "write different symbols"),
+        (lambda: Predictor.ensemble([lines, running]), "vocabularies differ"),
         (lambda: together.explain("12"), "one by one"),
         (lambda: together.candidates(["12"], attention=True), "cannot be averaged"),
         (lambda: together.predict(["12"], coverage_penalty=0.2), "cannot be averaged"),

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from seqloom.layers.dropout import Dropout
+from seqloom.nn.ops.dropout import Dropout
 from seqloom.objectives import expected_reward, minimum_risk, mixer
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.expected_reward import ExpectedReward
@@ -174,7 +174,7 @@ def dropping(module):
 
 
 def given_at(given: int) -> dict:
-    """Settings and a progress at which so many symbols are given, of outputs of LONGEST."""
+    """Settings and a progress at which so many tokens are given, of outputs of LONGEST."""
     return {"delta": LONGEST - given, "longest": LONGEST} if given < LONGEST else {"wait": 0.9, "longest": LONGEST}
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.explain.explanation import Explanation
+from seqloom.explain.record import Explanation
+from seqloom.inference.system import encode_source
 from seqloom.search.beam import BeamSearch
 from seqloom.types import Padded
 from tests.test_streaming import predictor
@@ -77,7 +78,9 @@ def test_what_might_have_stood_in_a_place_is_what_was_allowed_there(limits: dict
     target, decoder = model.task.target, model.model.decoder
     letters = {letter: target.encode(letter)[0] for letter in "abc"} | {"<eos>": decoder.eos}
     for source in SOURCES:
-        memory = model.model.encode(Padded.stack([model.read(source)[0]]).to(model.device), attention=True)
+        memory = model.model.encode(
+            Padded.stack([encode_source(model.system, source)[0]]).to(model.device), attention=True
+        )
         longest = limits.get("maximum_length", int(decoder.limit(memory)))
         for one in model.explain(source, **limits).hypotheses:
             ids = np.array([decoder.bos, *(letters[token] for token in one.tokens[:-1])])

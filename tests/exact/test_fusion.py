@@ -5,16 +5,18 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from seqloom.answering import UNEXPLAINED, Prediction, rescored
-from seqloom.attention.dot import Dot
-from seqloom.data.text import Text
-from seqloom.decoders.ctc import CTC
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transducer import Transducer
-from seqloom.decoders.transformer import Transformer
-from seqloom.ensemble import Ensemble
+from seqloom.data.codecs.text import Text
 from seqloom.errors import SeqloomError
-from seqloom.fusion import Fusion, same_symbols
+from seqloom.inference import rescoring
+from seqloom.inference.find import Prediction
+from seqloom.inference.rescoring import UNEXPLAINED, rerank
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.combine.ensemble import Ensemble
+from seqloom.nn.combine.shallow_fusion import ShallowFusion, same_tokens
+from seqloom.nn.decoders.ctc import CTC
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transducer import Transducer
+from seqloom.nn.decoders.transformer import Transformer
 from seqloom.search.beam import BeamSearch
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.search.sample import Sampling
@@ -37,7 +39,7 @@ def sharp(part, scale=3.0, **settings):
 
 
 def fused(decoder, kind, weight=WEIGHT):
-    made = Fusion(decoder=decoder, language_model=sharp(LANGUAGE_MODELS[kind], memory_size=0), weight=weight)
+    made = ShallowFusion(decoder=decoder, language_model=sharp(LANGUAGE_MODELS[kind], memory_size=0), weight=weight)
     made.memory_size_in_tests = decoder.memory_size_in_tests
     return made
 
@@ -61,7 +63,7 @@ def test_a_wide_fused_beam_finds_what_exhaustive_search_finds(part, kind):
     model = build(LANGUAGE_MODELS[kind], vocabulary=4, bos=0, eos=1, memory_size=0)
     for parameter in (*inner.parameters(), *model.parameters()):
         parameter.data *= 3
-    decoder = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
+    decoder = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
     decoder.memory_size_in_tests = inner.memory_size_in_tests
     memory = memory_for(decoder, (4, 2, 3))
     found = BeamSearch(beam_size=40, n_best=40, length_penalty=0.0)(decoder, memory)
@@ -87,7 +89,7 @@ def test_an_output_written_in_many_ways_has_its_own_probability_and_the_language
             framed = [Padded.stack([torch.tensor(each)]) for each in ([BOS, *one.tokens], [*one.tokens, EOS])]
             worth = plainly(decoder, WEIGHT, one.tokens, ours)
             assert float(decoder.log_prob(ours, *framed)) == pytest.approx(worth, abs=1e-9)
-            # Many symbols at one state, which the search does not follow to the last, are worth next to nothing.
+            # Many tokens at one state, which the search does not follow to the last, are worth next to nothing.
             assert one.score == pytest.approx(plainly(decoder, WEIGHT, one.tokens, ours), abs=1e-4)
 
 
@@ -97,7 +99,7 @@ def test_an_output_written_in_many_ways_has_its_own_probability_and_the_language
 def test_without_weight_it_is_the_decoder_alone(part, kind):
     decoder = fused(sharp(part), kind, weight=0.0)
     memory = memory_for(decoder, (4, 2, 3))
-    search = PrefixBeam(beam_size=3, n_best=3) if decoder.silent else BeamSearch(beam_size=3, n_best=3)
+    search = PrefixBeam(beam_size=3, n_best=3) if decoder.blanks else BeamSearch(beam_size=3, n_best=3)
     ours, theirs = search(decoder, memory), search(decoder.decoder, memory)
     assert [[one.tokens for one in each] for each in ours] == [[one.tokens for one in each] for each in theirs]
     for one, other in zip(ours, theirs):
@@ -160,7 +162,7 @@ def test_the_language_model_hears_nothing_of_silence(kind):
 def test_a_language_model_of_running_text_begins_with_its_own_symbol():
     inner, model = sharp(Recurrent), sharp(Recurrent, memory_size=0)
     model.bos, model.eos = EOS, None
-    decoder = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
+    decoder = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
     decoder.memory_size_in_tests = inner.memory_size_in_tests
     memory = memory_for(decoder, (3,))
     scores, _ = decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)
@@ -181,8 +183,8 @@ def test_symbols_in_another_order_are_found():
     other.embedding.weight.data = model.embedding.weight.data[order]
     for parameter in other.output.parameters():
         parameter.data = parameter.data[order]
-    plain = Fusion(decoder=inner, language_model=model, weight=WEIGHT)
-    turned = Fusion(decoder=inner, language_model=other, weight=WEIGHT, symbols=order)
+    plain = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
+    turned = ShallowFusion(decoder=inner, language_model=other, weight=WEIGHT, tokens=order)
     plain.memory_size_in_tests = turned.memory_size_in_tests = 8
     memory, search = memory_for(plain, (4, 2, 3)), BeamSearch(beam_size=4, n_best=4)
     for ours, theirs in zip(search(plain, memory), search(turned, memory)):
@@ -197,12 +199,12 @@ def test_codecs_with_the_same_symbols():
         return Text(**{"units": "char", **settings}).fit([text])
 
     one, more = codec("aab"), codec("bbbaac")
-    assert same_symbols(one, more) == [0, 1, 2, 3, *more.encode(one.decode([4, 5])).tolist()]
-    assert same_symbols(one, more) != [0, 1, 2, 3, 4, 5]
-    assert same_symbols(more, one) is None  # it has no c
-    assert same_symbols(one, codec("aab", lowercase=True)) is None
-    assert same_symbols(codec("aab", units="bpe"), codec("bbbaac", units="bpe")) is None
-    assert same_symbols(codec("a b b", units="word"), codec("a a b", units="word")) == [0, 1, 2, 3, 5, 4]
+    assert same_tokens(one, more) == [0, 1, 2, 3, *more.encode(one.decode([4, 5])).tolist()]
+    assert same_tokens(one, more) != [0, 1, 2, 3, 4, 5]
+    assert same_tokens(more, one) is None  # it has no c
+    assert same_tokens(one, codec("aab", lowercase=True)) is None
+    assert same_tokens(codec("aab", units="bpe"), codec("bbbaac", units="bpe")) is None
+    assert same_tokens(codec("a b b", units="word"), codec("a a b", units="word")) == [0, 1, 2, 3, 5, 4]
 
 
 @torch.no_grad()
@@ -225,14 +227,14 @@ def test_rows_may_be_selected_and_ensembles_fuse_too():
 def test_it_refuses_what_cannot_be_fused():
     recurrent, transducer = sharp(Recurrent), sharp(Transducer)
     with pytest.raises(SeqloomError, match="lm_weight = -1"):
-        Fusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
+        ShallowFusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
     with pytest.raises(SeqloomError, match="silent"):
-        Fusion(decoder=recurrent, language_model=transducer, weight=1)
+        ShallowFusion(decoder=recurrent, language_model=transducer, weight=1)
     other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
-    decoder = Fusion(decoder=recurrent, language_model=other, weight=1)
+    decoder = ShallowFusion(decoder=recurrent, language_model=other, weight=1)
     decoder.memory_size_in_tests = 8
     memory = memory_for(decoder, (3,))
-    with pytest.raises(SeqloomError, match="6 and 7 symbols"):
+    with pytest.raises(SeqloomError, match="6 and 7 tokens"):
         decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)
 
 
@@ -254,22 +256,28 @@ def language_model(running=False):
     return SimpleNamespace(task=SimpleNamespace(source=None, running=running), score=score, asked=asked, path=None)
 
 
+@pytest.fixture(autouse=True)
+def scores_of_its_own(monkeypatch):
+    """Models of these tests score by a function of theirs."""
+    monkeypatch.setattr(rescoring, "score", lambda system, pairs: system.score(pairs))
+
+
 def test_outputs_are_ranked_by_both():
     answers = [predictions(("aa", -1.0), ("b", -2.0), ("ab", -2.2)), predictions(("aa", -3.0)), []]
     model = language_model()
-    found = rescored(answers, model, 0.5)
+    found = rerank(answers, model, 0.5)
     assert [[(one.text, one.score) for one in each] for each in found] == [
         [("aa", -2.0), ("b", -2.0), ("ab", -2.7)],
         [("aa", -4.0)],
         [],
     ]
-    assert [one.text for one in rescored(answers, model, 0.6)[0]] == ["b", "aa", "ab"]
-    assert rescored(answers, model, 0.0)[0] == answers[0]
+    assert [one.text for one in rerank(answers, model, 0.6)[0]] == ["b", "aa", "ab"]
+    assert rerank(answers, model, 0.0)[0] == answers[0]
     assert model.asked[0] == ["aa", "b", "ab"]  # each text once
 
 
 def test_lines_of_a_running_text_are_read_one_by_one():
-    (found,) = rescored([predictions(("aa", -1.0), ("b", -2.0))], language_model(running=True), 1.0)
+    (found,) = rerank([predictions(("aa", -1.0), ("b", -2.0))], language_model(running=True), 1.0)
     assert [(one.text, one.score) for one in found] == [("b", -2.0), ("aa", -3.0)]
 
 
@@ -282,7 +290,7 @@ def test_a_run_the_other_way_round_tells_how_likely_the_source_is():
 
     channel = SimpleNamespace(task=SimpleNamespace(source=SimpleNamespace(encode=list)), score=score)
     answers = [predictions(("aa", -1.0), ("", -1.5), ("b", -2.0)), predictions(("aa", -3.0))]
-    found = rescored(answers, channel, 0.5, sources=["xyz", "x"])
+    found = rerank(answers, channel, 0.5, sources=["xyz", "x"])
     assert [[(one.text, one.score) for one in each] for each in found] == [
         [("b", -3.5), ("aa", -4.0), ("", -1.5 + 0.5 * UNEXPLAINED)],
         [("aa", -4.0)],
@@ -292,4 +300,4 @@ def test_a_run_the_other_way_round_tells_how_likely_the_source_is():
 
 def test_rescoring_wants_a_weight():
     with pytest.raises(SeqloomError, match="rescore_weight = nan"):
-        rescored([], language_model(), float("nan"))
+        rerank([], language_model(), float("nan"))

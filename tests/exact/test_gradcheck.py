@@ -6,21 +6,22 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom import config
-from seqloom.attention.additive import Additive
-from seqloom.attention.dot import Dot
-from seqloom.cells.elman import Elman
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.cells.mut import MUT
+from seqloom.analysis.gradcheck import TOLERANCE, conclusion, gradcheck, report, small
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, packaged, read_recipe
 from seqloom.contracts import Objective
-from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
-from seqloom.decoders.transformer import Transformer as TransformerDecoder
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.errors import SeqloomError
-from seqloom.explain.gradcheck import TOLERANCE, conclusion, gradcheck, report, small
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.cells.elman import Elman
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.cells.mut import MUT
+from seqloom.nn.decoders.recurrent import Recurrent as RecurrentDecoder
+from seqloom.nn.decoders.transformer import Transformer as TransformerDecoder
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Loss, Padded
 
@@ -171,10 +172,10 @@ def test_an_objective_that_draws_draws_alike_each_time():
 
 
 def completed(name, *settings):
-    return config.complete(config.override(config.read(name), list(settings)), name)
+    return complete(override(read_recipe(name), list(settings)), name)
 
 
-@pytest.mark.parametrize("name", config.recipes())
+@pytest.mark.parametrize("name", packaged())
 def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
     recipe = completed(name)
     made = small(recipe)
@@ -209,7 +210,7 @@ def test_parts_that_do_not_fit_are_told():
 
 
 def test_the_report_has_a_line_a_parameter_and_says_how_it_ended():
-    made, lines = small(completed("adding")), []  # vectors, not symbols
+    made, lines = small(completed("adding")), []  # vectors, not tokens
     assert report(made, lines.append)
     assert lines[0].split() == ["parameter", "scalars", "worst", "error"]
     assert [line.split()[0] for line in lines[1:-1]] == [name for name, _ in made.model.named_parameters()]

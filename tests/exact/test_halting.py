@@ -4,19 +4,19 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.cells.adaptive import Adaptive
-from seqloom.cells.elman import Elman
-from seqloom.cells.gru import GRU
-from seqloom.cells.lstm import LSTM
-from seqloom.decoders.pointer import Pointer
-from seqloom.decoders.recurrent import Recurrent as Decoder
-from seqloom.encoders.pyramidal import Pyramidal
-from seqloom.encoders.recurrent import Recurrent as Encoder
-from seqloom.encoders.transformer import Transformer
 from seqloom.errors import SeqloomError
-from seqloom.explain.reading import steps_before
-from seqloom.layers.halting import Halting
-from seqloom.model import Model
+from seqloom.nn.cells.adaptive import Adaptive
+from seqloom.nn.cells.elman import Elman
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.pointer import Pointer
+from seqloom.nn.decoders.recurrent import Recurrent as Decoder
+from seqloom.nn.encoders.pyramidal import Pyramidal
+from seqloom.nn.encoders.recurrent import Recurrent as Encoder
+from seqloom.nn.encoders.transformer import Transformer
+from seqloom.nn.model import Model
+from seqloom.nn.ops.halting import Halting
+from seqloom.nn.teacher_forcing import adaptive_steps
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Memory, Padded, costs, over_tensors
 from tests.building import BOS, VOCABULARY, build, source
@@ -286,7 +286,7 @@ def test_the_cost_of_a_source_counts_once_however_many_attentions_look_at_it():
 
 def test_a_further_step_costs_too():
     """One that looks back at what attention found is a cell of its own."""
-    from seqloom.attention.dot import Dot
+    from seqloom.nn.attention.dot import Dot
 
     model, batch = model_of("zero", attention=Dot, combine="rnn", layers=1), batch_of((1, 1, 1))
     state = model.decoder(model.encode(batch.source), batch.inputs).state
@@ -329,12 +329,12 @@ def test_steps_before_each_symbol_are_those_of_the_decoder_fed_as_far():
     for cell in decoder.stack.cells:
         picky(cell.halting)
     memory, inputs = Memory.empty(2), source((5, 3), seed=7)
-    steps = steps_before(decoder, memory, inputs)
+    steps = adaptive_steps(decoder, memory, inputs)
     for length in range(1, 6):
         so_far = decoder(memory, Padded(inputs.values[:, :length], torch.full((2,), length))).state
         torch.testing.assert_close(steps[:, :length].sum(1), costs(so_far)["steps"])
     assert steps.unique().numel() > 1
-    assert steps_before(build(Decoder, memory_size=0), memory, inputs) is None
+    assert adaptive_steps(build(Decoder, memory_size=0), memory, inputs) is None
 
 
 # -- depth: the Universal Transformer
@@ -346,7 +346,7 @@ def deep(**settings):
 
 def layered(encoder, values):
     """The layer on one sentence, (T, size), positions and time given."""
-    from seqloom.layers.packing import Packing
+    from seqloom.nn.ops.packing import Packing
 
     return encoder.layers[0].encode(values, Packing.full_of(1, len(values), values.device), None)[0]
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.decoders.transformer import Transformer
-from seqloom.layers.history import LEAST_ROOM, History
+from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.layers.kv_cache import LEAST_ROOM, History
 from seqloom.types import Padded, hold, select
 from tests.building import VOCABULARY, build, memory_for
 

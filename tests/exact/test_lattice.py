@@ -1,4 +1,4 @@
-"""Sums over the paths of a lattice, against all paths one by one, and what they are when all symbols are alike."""
+"""Sums over the paths of a lattice, against all paths one by one, and what they are when all tokens are alike."""
 
 import math
 from itertools import combinations
@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from seqloom.layers.lattice import NEVER, added_log_probs_of, all_paths, best_path, log_probs_of
+from seqloom.nn.ops.lattice import NEVER, added_log_probs_of, all_paths, best_path, log_probs_of
 
 SHAPES = [(1, 0), (1, 3), (4, 0), (2, 1), (3, 3), (5, 2), (2, 4)]  # inputs, labels
 
@@ -162,11 +162,11 @@ def test_the_best_path_is_the_best_of_all():
             assert found[row].tolist() == places + [-1] * (max(labels) - len(places))
 
 
-# -- log-probabilities of a few symbols
+# -- log-probabilities of a few tokens
 
 
 def few(dtype=torch.float64, scale=1.0):
-    """inputs (B, T, V), outputs (B, W, V), symbols (few, B, W)"""
+    """inputs (B, T, V), outputs (B, W, V), tokens (few, B, W)"""
     generator = torch.Generator().manual_seed(2)
     inputs, outputs = (scale * torch.randn(2, size, 9, generator=generator, dtype=dtype) for size in (5, 4))
     symbols = torch.randint(4, 9, (3, 2, 4), generator=generator)
@@ -186,7 +186,7 @@ def plain(logits, symbols, left_out=()):
 @pytest.mark.parametrize("left_out", [(), (2, 3)])
 @pytest.mark.parametrize("rows", [3, 2048])  # several at a time, with a rest, and all
 def test_log_probabilities_and_gradients_are_those_of_a_softmax(left_out, rows, monkeypatch):
-    monkeypatch.setattr("seqloom.layers.lattice.ROWS", rows)
+    monkeypatch.setattr("seqloom.nn.ops.lattice.ROWS", rows)
     inputs, outputs, symbols = few()
     logits = (inputs[:, :, None] + outputs[:, None]).detach().requires_grad_()
     weights = torch.randn(3, 2, 5, 4, dtype=torch.float64)

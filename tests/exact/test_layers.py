@@ -7,14 +7,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.layers import linear as linear_module
-from seqloom.layers.dropout import Dropout
-from seqloom.layers.linear import Linear, linear, linear_of_several
-from seqloom.layers.packing import Packing
-from seqloom.model import Model
+from seqloom.config.settings import Settings
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.model import Model
+from seqloom.nn.ops import linear as linear_module
+from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.linear import Linear, linear, linear_of_several
+from seqloom.nn.ops.packing import Packing
 from seqloom.train.optimiser import NamedOptimiser
-from seqloom.train.settings import Settings
 from seqloom.types import positions_below
 from tests.building import build
 

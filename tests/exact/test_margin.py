@@ -8,20 +8,19 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.attention.additive import Additive
-from seqloom.contracts import Decoder
-from seqloom.decoders import recurrent as recurrent_decoder
-from seqloom.decoders import transformer as transformer_decoder
-from seqloom.encoders import recurrent as recurrent_encoder
-from seqloom.encoders import transformer as transformer_encoder
+from seqloom.contracts import Decoder, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.layers.dropout import Dropout, without_dropout
 from seqloom.metrics import bleu
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders import recurrent as recurrent_decoder
+from seqloom.nn.decoders import transformer as transformer_decoder
+from seqloom.nn.encoders import recurrent as recurrent_encoder
+from seqloom.nn.encoders import transformer as transformer_encoder
+from seqloom.nn.model import Model
+from seqloom.nn.ops.dropout import Dropout, without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.margin import BeamSearchOptimisation
-from seqloom.plain_contracts import Stepper
-from seqloom.search.bag import Bag
+from seqloom.search.constraints.bag import Bag
 from seqloom.types import Batch, Memory, Padded
 from tests.building import build
 
@@ -33,7 +32,7 @@ SIZES = (2, 3, 4)
 
 
 def scores_after(model, memory, prefix):
-    """f of every symbol after a prefix.  (V,)"""
+    """f of every token after a prefix.  (V,)"""
     state, scores = model.decoder.start(memory), None
     for token in (BOS, *prefix):
         scores, state = model.decoder.step(torch.tensor([token]), state, memory)
@@ -178,7 +177,7 @@ def test_violations_loss_and_gradient_are_those_of_the_plain_restatement(archite
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
 
 
-def seen(found, row):
+def states_read(found, row):
     """The violations of one source as the re-statement lists them."""
     times = found.found[row].nonzero()[:, 0].tolist()
     return [(time + 1, (*found.prefixes[row, time, :time].tolist(), int(found.symbols[row, time]))) for time in times]
@@ -218,7 +217,7 @@ def test_the_cases_above_hold_all_there_is_to_see():
 
 
 class Table(Decoder):
-    """f(w, v): a number for each symbol w after each symbol v."""
+    """f(w, v): a number for each token w after each token v."""
 
     bos, eos = 0, 1
 
@@ -334,7 +333,7 @@ def test_constrained_needs_a_task_that_constrains():
 
 
 def test_a_target_outside_the_constraints_is_still_one():
-    """A bag that has not the target's symbols: wherever the target goes, it goes alone."""
+    """A bag that has not the target's tokens: wherever the target goes, it goes alone."""
     model = model_of("recurrent")
     batch = as_batch([[4, 5]], [[6, 6]])
     loss = objective(2, constrained=True, constraints=bags)(model, batch, 0.0)

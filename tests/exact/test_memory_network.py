@@ -5,10 +5,12 @@ import math
 import pytest
 import torch
 
-from seqloom import config
-from seqloom.decoders.word import Word
-from seqloom.encoders.memory_network import MemoryNetwork, word_weights
-from seqloom.model import Model
+from seqloom.config.build import build_model, build_task
+from seqloom.config.complete import complete
+from seqloom.config.recipes import read_recipe
+from seqloom.nn.encoders.memory_network import MemoryNetwork, word_weights
+from seqloom.nn.heads.word import Word
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.train.trainer import Training
 from seqloom.types import Batch, Padded
@@ -194,9 +196,9 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 
 def test_the_recipe_shares_the_tables_as_the_paper_does():
-    recipe = config.complete(config.read("babi"), "babi")
-    task = config.build_task(recipe)
+    recipe = complete(read_recipe("babi"), "babi")
+    task = build_task(recipe)
     task.target.fit(["Mary went home. Where is Mary?", "home"])
-    model = config.build_model(recipe, task.source, task.target)
+    model = build_model(recipe, task.source, task.target)
     assert model.decoder.embedding is model.encoder.embedding
     assert task.source is task.target

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from seqloom.attention.monotonic import Monotonic, expected, stops
-from seqloom.decoders.gnmt import GNMT
-from seqloom.decoders.recurrent import Recurrent
+from seqloom.nn.attention.monotonic import Monotonic, expected, stops
+from seqloom.nn.decoders.gnmt import GNMT
+from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.types import Memory, Padded, hold, select
 from tests.building import BOS, SMALL, build, memory_for
 
@@ -177,7 +177,7 @@ def opened(decoder, memory, begin, end, closed):
 @settings(max_examples=30, deadline=None)
 @given(sizes=st.lists(st.integers(0, 3), min_size=1, max_size=8), seed=st.integers(0, 5))
 def test_whoever_waits_and_goes_on_says_what_the_whole_source_would_have_said(number, sizes, seed):
-    """Two rows a source, each fed symbols of its own; whoever is ready goes on, and what is done with is forgotten."""
+    """Two rows a source, each fed tokens of its own; whoever is ready goes on, and what is done with is forgotten."""
     decoder = decoders()[number]
     memory = memory_for(decoder, (sum(sizes),) * 2, seed)
     tokens = torch.randint(4, 9, (4, 5), generator=torch.Generator().manual_seed(seed))
@@ -201,7 +201,7 @@ def test_whoever_waits_and_goes_on_says_what_the_whole_source_would_have_said(nu
                 if ready[row]:
                     scores[row, at[row]] = logits[row]
                     at[row] += 1
-        begin = max(begin, min(decoder.needed(state), end))
+        begin = max(begin, min(decoder.first_needed(state), end))
     assert at == [5] * 4
     torch.testing.assert_close(scores, offline)
 
@@ -223,8 +223,8 @@ def test_some_wait_some_write_early_and_what_is_done_with_is_not_needed():
     places = state["attention"]["index"]
     assert places.max() > 0
     for row, place in enumerate(places.tolist()):
-        assert decoder.needed(select(state, torch.tensor([row]))) == place
-    assert decoder.needed(state) == int(places.min())
+        assert decoder.first_needed(select(state, torch.tensor([row]))) == place
+    assert decoder.first_needed(state) == int(places.min())
     assert logits.isfinite().all()
 
 
@@ -236,7 +236,7 @@ def test_an_expectation_waits_for_the_end_of_the_source():
         for end in range(6):
             logits, after = decoder.step(begin, state, opened(decoder, memory, 0, end, False))
             assert logits.isinf().all()
-            assert decoder.needed(after) == 0
+            assert decoder.first_needed(after) == 0
         logits, _ = decoder.step(begin, state, memory)
         torch.testing.assert_close(logits, decoder.step(begin, decoder.start(memory), memory)[0])
 

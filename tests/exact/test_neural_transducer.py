@@ -7,15 +7,17 @@ from itertools import product
 import pytest
 import torch
 
-from seqloom import config
-from seqloom.attention.dot import Dot
-from seqloom.attention.multihead import MultiHead
-from seqloom.cells.elman import Elman
-from seqloom.decoders.neural_transducer import NeuralTransducer
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.config.check import check_recipe
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override, read_recipe
 from seqloom.errors import SeqloomError
-from seqloom.layers.alignment import even_alignment
-from seqloom.model import Model
+from seqloom.nn.attention.dot import Dot
+from seqloom.nn.attention.multihead import MultiHead
+from seqloom.nn.cells.elman import Elman
+from seqloom.nn.decoders.neural_transducer import NeuralTransducer
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.model import Model
+from seqloom.nn.ops.alignment import even_alignment
 from seqloom.objectives.alignment import Alignment
 from seqloom.types import Batch, Memory, Padded, select
 
@@ -41,7 +43,7 @@ def transducer(kind="as published", seed=1, **settings):
 
 
 def stateless(seed=1):
-    """What it says depends on the last symbol and the block alone."""
+    """What it says depends on the last token and the block alone."""
     decoder = transducer("one pass", seed)
     for cell in decoder.writer.stack.cells:
         torch.nn.init.zeros_(cell.kernel.weight_hh_l0)
@@ -59,7 +61,7 @@ def targets_of(*outputs):
 
 
 def alignments(symbols, blocks, longest):
-    """All ways to deal symbols to blocks."""
+    """All ways to deal tokens to blocks."""
     return [each for each in product(range(longest + 1), repeat=blocks) if sum(each) == symbols]
 
 
@@ -116,7 +118,7 @@ def test_one_pass_over_paths_of_any_length_is_stepping(kind):
             scores, state = decoder.step(torch.tensor([token]), state, ours)
             torch.testing.assert_close(output.scores[row, place], scores[0])
         ended = select(output.state, torch.tensor([row]))
-        for ours_at_end, theirs in ((ended["clock"], state["clock"]), (ended["written"], state["written"])):
+        for ours_at_end, theirs in ((ended["frame"], state["frame"]), (ended["written"], state["written"])):
             assert torch.equal(ours_at_end, theirs)
         again = [decoder.step(torch.tensor([4]), each, ours)[0] for each in (ended, state)]
         torch.testing.assert_close(*again)
@@ -193,7 +195,7 @@ def test_a_source_that_grows_gives_what_it_gives_whole_and_a_block_is_waited_for
         torch.testing.assert_close(scores[0], whole[place])
         assert length == min(2 * (path[1 : place + 1].count(PAD) + 1), 5)
         state = after
-        grown, forgotten = grown.forget(decoder.needed(state) - forgotten), decoder.needed(state)
+        grown, forgotten = grown.forget(decoder.first_needed(state) - forgotten), decoder.first_needed(state)
     assert forgotten == max(5 - 2 * decoder.previous, 0)
 
 
@@ -373,7 +375,7 @@ def test_settings_that_mean_nothing_are_refused():
     ],
 )
 def test_a_recipe_whose_objective_or_search_does_not_suit_the_decoder_is_refused(settings, words):
-    full = config.complete(config.override(config.read("delayed-copy"), settings), "delayed-copy")
+    full = complete(override(read_recipe("delayed-copy"), settings), "delayed-copy")
     with pytest.raises(SeqloomError) as caught:
-        config.rehearse(full)
+        check_recipe(full)
     assert str(caught.value) == words

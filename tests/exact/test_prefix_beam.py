@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.errors import SeqloomError
-from seqloom.search.bag import Bag
-from seqloom.search.constraints import Banned, NoRepeat, Required
+from seqloom.search.constraints.bag import Bag
+from seqloom.search.constraints.every import Banned, NoRepeat, Required
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Memory, Padded
 from tests.exact import online
@@ -72,7 +72,7 @@ def test_a_beam_of_one_is_greedy(seed):
             here = 0 if token == BLANK else here + 1
             if token in WORDS:
                 tokens.append(token)
-                times.append(int(state["clock"][0]) + 1)
+                times.append(int(state["frame"][0]) + 1)
         assert (one.tokens, one.times) == (tokens, times)
         assert one.score == pytest.approx(total, abs=1e-12)
 
@@ -194,7 +194,7 @@ def pieces(decoder, whole, cuts, search, forget):
         beam = search.advance(decoder, part, beam)
         said.append(search.so_far(beam))
         if forget:
-            forgotten = min(decoder.needed(beam.state), length if cut is None else cut)
+            forgotten = min(decoder.first_needed(beam.state), length if cut is None else cut)
     return search.finish(decoder, part, beam), said
 
 
@@ -257,10 +257,10 @@ def test_a_stream_takes_no_more_memory_the_longer_it_is(decoder):
     memory, search = online.memory((400,), 3, sharp=4), PrefixBeam(beam_size=3, symbols_per_state=2, certain_after=20)
     beam, widest = search.start(decoder, online.grown(memory, 10, False)), []
     for length in range(10, 401, 10):
-        part = online.grown(memory, length, False, int(beam.state["clock"].min()))
+        part = online.grown(memory, length, False, int(beam.state["frame"].min()))
         beam = search.advance(decoder, part, beam)
         widest.append(beam.group.rows["tokens"].shape[1])
-    assert max(widest) <= 2 * 30  # symbols of what is not certain, and of the last chunk
+    assert max(widest) <= 2 * 30  # tokens of what is not certain, and of the last chunk
     assert len(beam.common[0].tokens) > 100
 
 
@@ -284,7 +284,7 @@ def test_no_row_goes_on_before_all_have_come_so_far():
     for length in (2, 4, 5):
         beam = search.advance(Table(), online.grown(memory, length, False), beam)
         live = beam.group.totals.flatten() > float("-inf")
-        assert set((beam.state["clock"] + 1)[live].tolist()) == {length}
+        assert set((beam.state["frame"] + 1)[live].tolist()) == {length}
 
 
 # -- what it may be told
@@ -364,7 +364,7 @@ def test_it_refuses_what_it_cannot_do():
         with pytest.raises(ValueError, match=name):
             PrefixBeam(**wrong)
     loud = Table()
-    loud.silent = ()
+    loud.blanks = ()
     with pytest.raises(SeqloomError, match='expected "beam"'):
         PrefixBeam()(loud, memory)
     with pytest.raises(SeqloomError, match="no_repeat"):

@@ -10,12 +10,12 @@ import pytest
 import torch
 from rapidfuzz.distance import Levenshtein
 
-from seqloom.data.text import Text as TextCodec
-from seqloom.decoders.recurrent import Recurrent as RecurrentDecoder
-from seqloom.decoders.transformer import Transformer as TransformerDecoder
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.data.codecs.text import Text as TextCodec
 from seqloom.metrics import bleu
-from seqloom.model import Model
+from seqloom.nn.decoders.recurrent import Recurrent as RecurrentDecoder
+from seqloom.nn.decoders.transformer import Transformer as TransformerDecoder
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import FIRST, Edit, Hamming
 from seqloom.objectives.raml import RewardAugmented
@@ -158,7 +158,7 @@ def test_the_published_count_exceeds_the_true_number_of_neighbours():
 
 
 def test_the_published_sampler_is_not_the_exact_one_by_levenshtein():
-    # The exact distribution, q(y) ~ exp(-distance), over all outputs of at most 3 m symbols, deletions included.
+    # The exact distribution, q(y) ~ exp(-distance), over all outputs of at most 3 m tokens, deletions included.
     target, temperature = (FIRST, FIRST + 1), 0.4
     exact = {}
     for size in range(3 * len(target) + 1):
@@ -201,7 +201,7 @@ def test_chances_by_logarithms_are_those_of_plain_arithmetic():
 
 @pytest.mark.parametrize("near", [Hamming(5, 2.0, False), Edit(5, 2.0, False)])
 def test_rows_of_all_lengths_are_drawn_with_real_symbols_only(near):
-    targets = padded([4, 5, 6, 7, 8], [], [1, 1, 1], [8])  # nothing; unknown symbols
+    targets = padded([4, 5, 6, 7, 8], [], [1, 1, 1], [8])  # nothing; unknown tokens
     rows = np.repeat(np.arange(4), 2000)
     targets = Padded(targets.values[rows], targets.lengths[rows])
     drawn = near.draw(targets, np.random.default_rng(3))
@@ -413,7 +413,7 @@ def test_a_running_text_is_refused():
         ({"reward": "bleu"}, "samples = 1 must be at least 1, and 2 with a reward"),
         ({"reward": "blue", "samples": 2}, "did you mean"),
         ({"reward": "bleu", "samples": 2, "temperature": 0.0}, "temperature = 0 draws nothing"),
-        ({"vocabulary": 5}, "a vocabulary of 1 real symbols"),
+        ({"vocabulary": 5}, "a vocabulary of 1 real tokens"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
     ],
 )

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from seqloom.cells.gru import GRU
-from seqloom.decoders.reader import Reader
-from seqloom.encoders.reader import Reader as ReaderEncoder
-from seqloom.encoders.reader import compacted
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.encoders.reader import Reader as ReaderEncoder
+from seqloom.nn.encoders.reader import compacted
+from seqloom.nn.heads.reader import Reader
 from seqloom.types import Memory, Padded
 
 VOCABULARY, SIZE = 9, 3
-SYMBOLS = [[4, 5, 4, 6, 7, 5, 4], [8, 4, 8, 0, 0, 0, 0]]
+SPECIAL = [[4, 5, 4, 6, 7, 5, 4], [8, 4, 8, 0, 0, 0, 0]]
 LENGTHS = [7, 3]
 
 
@@ -20,7 +20,7 @@ def memory():
     torch.manual_seed(1)
     words = Memory(torch.randn(2, 7, SIZE, dtype=torch.float64), torch.tensor(LENGTHS))
     summary = torch.randn(2, SIZE, dtype=torch.float64)
-    parts = {"words": words, "symbols": Memory(torch.tensor(SYMBOLS), words.lengths)}
+    parts = {"words": words, "symbols": Memory(torch.tensor(SPECIAL), words.lengths)}
     return Memory(torch.zeros(2, 2, SIZE), torch.tensor([2, 2]), {"summary": summary}, parts=parts)
 
 
@@ -36,13 +36,13 @@ def probabilities(reader, found):
 def by_loop(found, row, pooling, candidates=range(4, VOCABULARY)):
     """P(w), word by word."""
     states, asked = found.parts["words"].states[row], found.final["summary"][row]
-    places = [place for place in range(LENGTHS[row]) if SYMBOLS[row][place] in candidates]
+    places = [place for place in range(LENGTHS[row]) if SPECIAL[row][place] in candidates]
     energies = {place: math.exp(sum((states[place] * asked).tolist())) for place in places}
     shares = [0.0] * VOCABULARY
     for place in places:
         share = energies[place] / sum(energies.values())
-        before = shares[SYMBOLS[row][place]]
-        shares[SYMBOLS[row][place]] = before + share if pooling == "sum" else max(before, share)
+        before = shares[SPECIAL[row][place]]
+        shares[SPECIAL[row][place]] = before + share if pooling == "sum" else max(before, share)
     return torch.tensor(shares, dtype=torch.float64) / sum(shares)
 
 

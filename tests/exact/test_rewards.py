@@ -16,7 +16,7 @@ REWARDS = (exact, edit_rate, bleu, rouge_l, iou)
 
 
 def random_pairs(number=300, symbols=4, longest=9, seed=0):
-    """Short sequences of few symbols, so that they share much; some are empty, some equal."""
+    """Short sequences of few tokens, so that they share much; some are empty, some equal."""
     chance = np.random.default_rng(seed)
 
     def sequence():

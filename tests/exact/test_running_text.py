@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqloom
-from seqloom import config
+from seqloom.config.check import check_recipe
+from seqloom.config.complete import complete
 from seqloom.data import batching, dataset
-from seqloom.data.symbols import EOS
-from seqloom.data.text import Text as Codec
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transformer import Transformer
+from seqloom.data.codecs.text import Text as Codec
+from seqloom.data.special_tokens import EOS
 from seqloom.errors import SeqloomError
-from seqloom.model import Model
+from seqloom.inference.generation import continue_text
+from seqloom.inference.running_text import in_one_pass, in_windows
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.running import of_one_pass, of_windows, written_on
 from seqloom.tasks.text import Text
 from seqloom.train.display import Display
 from seqloom.types import Batch, Padded, flatten, nest
@@ -60,8 +62,8 @@ def text(length: int) -> torch.Tensor:
 @pytest.mark.parametrize("chunk", [1, 7, 40])
 @torch.no_grad()
 def test_a_text_read_in_chunks_has_the_scores_of_one_long_pass(chunk: int) -> None:
-    whole = of_one_pass(recurrent(), text(41), 1000)
-    assert torch.allclose(of_one_pass(recurrent(), text(41), chunk), whole, atol=1e-12)
+    whole = in_one_pass(recurrent(), text(41), 1000)
+    assert torch.allclose(in_one_pass(recurrent(), text(41), chunk), whole, atol=1e-12)
     assert len(whole) == 40
 
 
@@ -69,7 +71,7 @@ def test_a_text_read_in_chunks_has_the_scores_of_one_long_pass(chunk: int) -> No
 @torch.no_grad()
 def test_windows_score_each_symbol_once_after_at_least_half_a_window(length: int, window: int) -> None:
     model, given_text = transformer(), text(1 + length)
-    found = of_windows(model, given_text, window)
+    found = in_windows(model, given_text, window)
     assert len(found) == length
     for place in range(length):
         half = max(window // 2, 1)
@@ -86,7 +88,7 @@ def test_windows_score_each_symbol_once_after_at_least_half_a_window(length: int
 
 def test_windows_that_carry_have_the_losses_of_one_pass_and_no_gradient_between_them() -> None:
     model, objective, stream = recurrent(), CrossEntropy(), text(25)
-    expected = -of_one_pass(model, stream, 100)
+    expected = -in_one_pass(model, stream, 100)
     carried, total = None, 0.0
     for begin in range(0, 24, 8):
         inputs, targets = stream[None, begin : begin + 8], stream[None, begin + 1 : begin + 9]
@@ -139,7 +141,7 @@ def test_windows_cover_the_text_once(total: int, window: int, columns: int, epoc
 def fit(path: Path, steps: int = 12, resume: bool = False, **changes: Any) -> seqloom.Predictor:
     recipe = {**RECIPE, "task": {**RECIPE["task"], **changes}}
     limit = [f"train.steps={steps}"]
-    return seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.silent())
+    return seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.quiet())
 
 
 def test_a_resumed_text_goes_on_with_the_state_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,8 +187,8 @@ def test_texts_round_trip_with_their_line_breaks(value: str) -> None:
 
 def test_a_state_is_flattened_for_files_and_nested_again() -> None:
     one, two = torch.zeros(1), torch.ones(2)
-    nested = {"layers": {"0": {"hidden": one}}, "clock": two}
-    assert flatten(nested) == {"layers/0/hidden": one, "clock": two}
+    nested = {"layers": {"0": {"hidden": one}}, "frame": two}
+    assert flatten(nested) == {"layers/0/hidden": one, "frame": two}
     assert nest(flatten(nested)) == nested
 
 
@@ -199,10 +201,10 @@ def test_a_text_longer_than_the_window_is_written_half_a_window_at_a_time() -> N
         more = torch.arange(last + 1, last + 1 + length - beginning.shape[1])
         return torch.cat([beginning, more[None]], dim=1)
 
-    found = written_on(write, torch.zeros(1, 0, dtype=torch.long), 21, 8)
+    found = continue_text(write, torch.zeros(1, 0, dtype=torch.long), 21, 8)
     assert found[0].tolist() == list(range(21))
     assert calls == [(0, 8), (4, 8), (4, 8), (4, 8), (4, 5)]
-    found = written_on(write, torch.arange(11)[None], 20, 8)
+    found = continue_text(write, torch.arange(11)[None], 20, 8)
     assert found[0].tolist() == list(range(20))
     assert calls[5:] == [(7, 8), (4, 8), (4, 8)]
 
@@ -216,7 +218,7 @@ def test_a_text_model_is_trained_scored_and_continued(
     if kind == "transformer":
         recipe["task"] = {**RECIPE["task"], "carry": False}
         recipe["decoder"] = TRANSFORMER
-    model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.silent())
+    model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.quiet())
     assert model.model.decoder.eos is None
     assert model.model.decoder.bos == EOS
 
@@ -243,7 +245,7 @@ def test_the_last_tenth_is_held_out_and_repeated_lines_are_no_leak(
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     said: list[str] = []
-    display = Display.silent()
+    display = Display.quiet()
     monkeypatch.setattr(display, "say", said.append)
     path = tmp_path / "text.txt"
     path.write_text("\n".join(LINES) + "\n")
@@ -258,7 +260,7 @@ def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "text.txt"
     path.write_text("To be, or not to be")
     with pytest.raises(SeqloomError, match="only one line"):
-        seqloom.fit(str(path), RECIPE, out=tmp_path / "run", display=Display.silent())
+        seqloom.fit(str(path), RECIPE, out=tmp_path / "run", display=Display.quiet())
 
 
 @pytest.mark.parametrize(("sizes", "cut"), [([9] * 90 + [2201] * 10, 98), ([5, 5], 1), ([1] * 10, 9), ([1, 1, 100], 2)])
@@ -273,8 +275,8 @@ def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     recipe = {**RECIPE, "task": {**RECIPE["task"], "carry": False}, "decoder": TRANSFORMER}
     recipe["search"] = {"type": "sample", "maximum_length": 50}
-    model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.silent())
-    (made,) = model.generate(seed=1, temperature=100.0)  # every symbol is about as likely as any other
+    model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.quiet())
+    (made,) = model.generate(seed=1, temperature=100.0)  # every token is about as likely as any other
     assert len(made) == 50  # as the recipe says
     halves = [made[begin : begin + 4] for begin in range(8, 48, 4)]
     assert len(set(halves)) > 5
@@ -292,13 +294,13 @@ def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
 def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dict[str, Any], message: str) -> None:
     learned = {**TRANSFORMER, "positions": "learned", "longest": 4}
     decoder = {"transformer": TRANSFORMER, "learned": learned}.get(changes.pop("decoder", ""), RECIPE["decoder"])
-    recipe = config.complete({**RECIPE, "task": {**RECIPE["task"], **changes}, "decoder": decoder}, "x")
+    recipe = complete({**RECIPE, "task": {**RECIPE["task"], **changes}, "decoder": decoder}, "x")
     with pytest.raises(SeqloomError, match=re.escape(message)):
-        config.rehearse(recipe)
+        check_recipe(recipe)
 
 
 def test_a_text_too_short_for_its_micro_batches_is_one_line_and_a_short_one_has_all_its_epochs() -> None:
-    with pytest.raises(SeqloomError, match="3 symbols, too few for 4 micro-batches"):
+    with pytest.raises(SeqloomError, match="3 tokens, too few for 4 micro-batches"):
         batching.columns_of_text(3, 8, 2, groups=4)
     task = Text(target=Codec(units="char"), window=16)
     lengths = np.array([[0, 11]])

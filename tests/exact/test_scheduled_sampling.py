@@ -18,12 +18,12 @@ TARGETS = ((4, 5, 5, 4), (5,), (5, 4, 4))
 
 
 def never(**settings):
-    """No symbol is the target's, from the beginning."""
+    """No token is the target's, from the beginning."""
     return ScheduledSampling(decay="linear", first=0.0, **settings)
 
 
 def unrolled(model, batch, given, longest):
-    """Row by row, symbol by symbol: what an argmax decoder is given, and its scores."""
+    """Row by row, token by token: what an argmax decoder is given, and its scores."""
     rows, scored = [], []
     for row, length in enumerate(batch.inputs.lengths.tolist()):
         one = torch.tensor([row])
@@ -167,7 +167,7 @@ def test_the_annealing_goes_down_by_delta_in_equal_stages():
 @pytest.mark.parametrize("top_k", [1, 3, VOCABULARY])
 @pytest.mark.parametrize(("progress", "given"), [(0.0, 4), (0.5, 2), (1.0, 1)])
 def test_end_to_end_reads_the_mean_of_what_it_thinks(kind, top_k, progress, given):
-    """Re-stated for each row by itself: embeddings looked up, weighted and put in place of a further symbol's."""
+    """Re-stated for each row by itself: embeddings looked up, weighted and put in place of a further token's."""
     model, batch = toy.model(kind), toy.batch(TARGETS)
     ours = EndToEnd(top_k=top_k, delta=2, longest=5)(model, batch, progress)
     table, wanted = model.decoder.embedding.weight, 0.0
@@ -190,7 +190,7 @@ def test_end_to_end_reads_the_mean_of_what_it_thinks(kind, top_k, progress, give
 
 
 def step_with(decoder, vector, state, memory):
-    """A step that looks this vector up, whatever the symbol."""
+    """A step that looks this vector up, whatever the token."""
 
     class Fixed(torch.nn.Embedding):
         def forward(self, tokens):

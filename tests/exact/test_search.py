@@ -8,12 +8,12 @@ import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Banned, NoRepeat, Required
+from seqloom.search.constraints.every import Banned, NoRepeat, Required
 from seqloom.search.sample import Sampling
 from seqloom.types import Memory, Padded
 from tests.building import build, cases, memory_for
 
-BOS, EOS, WORDS = 0, 1, (2, 3)  # a vocabulary of four: BOS is an ordinary symbol to the model
+BOS, EOS, WORDS = 0, 1, (2, 3)  # a vocabulary of four: BOS is an ordinary token to the model
 LIMIT = 4
 
 
@@ -39,7 +39,7 @@ def log_prob(decoder, memory, tokens):
 
 
 def outputs(allowed=(0, 2, 3)):
-    """All outputs of at most LIMIT symbols, EOS included."""
+    """All outputs of at most LIMIT tokens, EOS included."""
     return [tokens for length in range(LIMIT) for tokens in itertools.product(allowed, repeat=length)]
 
 
@@ -77,7 +77,7 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(decoder, memory, name):
 @pytest.mark.parametrize("choosing", cases("decoders", chooses=("places", "copies")))
 @torch.no_grad()
 def test_a_wide_beam_finds_all_that_can_be_chosen_from_each_source(choosing):
-    """Sources of one batch have different symbols: words of the vocabulary, if there are any, and their own places."""
+    """Sources of one batch have different tokens: words of the vocabulary, if there are any, and their own places."""
     words = {"unk": 2, "written": (0, 1, 2, 3, 2, 2, 3, 2, 2)} if choosing.args[0].chooses == "copies" else {}
     decoder = choosing(vocabulary=4, bos=BOS, eos=EOS, **words)
     decoder.limit = lambda memory: torch.full((memory.rows,), 3)
@@ -96,7 +96,7 @@ def test_a_wide_beam_finds_all_that_can_be_chosen_from_each_source(choosing):
 
 
 def by_last_score(decoder, memory, size):
-    """Of one source: a beam search of tuples, whose score is the logit of their last symbol."""
+    """Of one source: a beam search of tuples, whose score is the logit of their last token."""
     beam, finished = [()], []
     for length in range(1, LIMIT + 1):
         grown = []
@@ -309,8 +309,8 @@ def test_gnmt_length_penalty_has_the_published_values():
 
 @torch.no_grad()
 def test_the_coverage_penalty_is_added_as_the_formula_says():
-    from seqloom.attention.additive import Additive
-    from seqloom.decoders.recurrent import Recurrent
+    from seqloom.nn.attention.additive import Additive
+    from seqloom.nn.decoders.recurrent import Recurrent
 
     decoder = build(Recurrent, attention=Additive, vocabulary=4, bos=BOS, eos=EOS)
     decoder.limit = lambda memory: torch.full((memory.rows,), LIMIT)
@@ -330,7 +330,7 @@ def test_the_coverage_penalty_is_added_as_the_formula_says():
 
 
 class Fixed(torch.nn.Module):
-    """A decoder whose next symbol never depends on anything."""
+    """A decoder whose next token never depends on anything."""
 
     bos, eos, silent = 0, 1, ()
 

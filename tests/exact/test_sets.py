@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.decoders.pointer import Pointer
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.encoders.set import Set
 from seqloom.metrics.set_match import set_match
-from seqloom.model import Model
+from seqloom.nn.decoders.pointer import Pointer
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.encoders.set import Set
+from seqloom.nn.model import Model
 from seqloom.objectives import any_order
 from seqloom.objectives.any_order import AnyOrder, ordered
 from seqloom.objectives.cross_entropy import CrossEntropy
@@ -70,7 +70,7 @@ def test_processing_is_the_published_recursion():
 
 
 def sets():
-    """A batch of two sets of symbols, of three and of two."""
+    """A batch of two sets of tokens, of three and of two."""
     targets = Padded(torch.tensor([[5, 8, 4, EOS], [7, 6, EOS, 0]]), torch.tensor([4, 3]))
     inputs = Padded(torch.tensor([[BOS, 5, 8, 4], [BOS, 7, 6, 0]]), targets.lengths)
     source = Padded(torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1]))

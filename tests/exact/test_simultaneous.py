@@ -8,19 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqloom.attention.additive import Additive
-from seqloom.decoders.agent import SCALE, Agent
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.errors import SeqloomError
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.combine.wait_k import WaitKDecoder
+from seqloom.nn.decoders.agent import SCALE, Agent
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.model import Model
 from seqloom.objectives import read_write
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.read_write import ReadWrite
 from seqloom.objectives.wait_k import WaitK
 from seqloom.search.beam import BeamSearch
 from seqloom.search.prefix_beam import PrefixBeam
-from seqloom.simultaneous import Waiting
 from seqloom.types import Batch, Padded
 from tests.exact import toy
 from tests.exact.toy import BOS, VOCABULARY, kinds
@@ -45,7 +45,7 @@ def test_each_symbol_is_written_as_if_the_source_ended_with_what_was_read(kind, 
     model, wait = toy.model(kind), 2
     for row, (length, width) in enumerate(zip(SOURCE.lengths.tolist(), INPUTS.lengths.tolist())):
         state = None
-        waiting = Waiting.of(model, wait, ratio)
+        waiting = WaitKDecoder.of(model, wait, ratio)
         memory = model.encode(Padded(SOURCE.values[row : row + 1, :length], torch.tensor([length])))
         found = waiting(memory, Padded(INPUTS.values[row : row + 1, :width], torch.tensor([width]))).scores[0]
         for place in range(width):
@@ -59,7 +59,7 @@ def test_each_symbol_is_written_as_if_the_source_ended_with_what_was_read(kind, 
 @kinds
 def test_all_symbols_at_once_are_those_written_one_by_one(kind):
     model = toy.model(kind)
-    waiting, memory = Waiting.of(model, 2), model.encode(SOURCE)
+    waiting, memory = WaitKDecoder.of(model, 2), model.encode(SOURCE)
     output = waiting(memory, INPUTS, attention=True)
     state = waiting.start(memory)
     again = waiting(memory, INPUTS, state, attention=True)
@@ -78,18 +78,18 @@ def test_all_symbols_at_once_are_those_written_one_by_one(kind):
 def test_who_waits_for_all_writes_as_usual(kind):
     model = toy.model(kind)
     memory = model.encode(SOURCE)
-    usual, waited = model.decoder(memory, INPUTS), Waiting.of(model, 6)(memory, INPUTS)
+    usual, waited = model.decoder(memory, INPUTS), WaitKDecoder.of(model, 6)(memory, INPUTS)
     mask = INPUTS.mask
     torch.testing.assert_close(waited.scores[mask], usual.scores[mask])
     search = BeamSearch(beam_size=3, n_best=3, maximum_length=6)
-    theirs, ours = search(model.decoder, memory), search(Waiting.of(model, 6), memory)
+    theirs, ours = search(model.decoder, memory), search(WaitKDecoder.of(model, 6), memory)
     assert [[one.tokens for one in each] for each in ours] == [[one.tokens for one in each] for each in theirs]
 
 
 def test_times_are_those_of_the_rule():
     model, search = toy.model("recurrent"), BeamSearch(beam_size=4, n_best=4, maximum_length=9, minimum_length=3)
     for wait, ratio in ((1, 1.0), (3, 1.0), (2, 0.5), (2, 1.7)):
-        found = search(Waiting.of(model, wait, ratio), model.encode(SOURCE))
+        found = search(WaitKDecoder.of(model, wait, ratio), model.encode(SOURCE))
         for each, length in zip(found, SOURCE.lengths.tolist()):
             for one in each:
                 assert one.times == [min(wait + int(place * ratio), length) for place in range(len(one.tokens))]
@@ -103,7 +103,7 @@ def test_a_source_that_comes_in_pieces_is_written_like_one_that_is_there(kind, d
     source = data.draw(st.lists(st.sampled_from([4, 5]), min_size=1, max_size=7))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(source)), max_size=4)))
     search = BeamSearch(beam_size=data.draw(st.integers(1, 3)), maximum_length=8)
-    waiting = Waiting.of(model, wait)
+    waiting = WaitKDecoder.of(model, wait)
     with torch.no_grad():
         expected = search(waiting, model.encode(Padded.stack([torch.tensor(source)])))[0]
         state, memory, beam = model.encoder.start(1), None, None
@@ -133,22 +133,22 @@ def test_what_cannot_wait_is_refused_in_one_line():
         Recurrent(vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=toy.EOS, attention=Additive),
     )
     with pytest.raises(SeqloomError, match="train with encoder"):
-        Waiting.of(both_ways, 3)
+        WaitKDecoder.of(both_ways, 3)
     with pytest.raises(SeqloomError, match="wait = 0: expected 1 or more"):
-        Waiting.of(recurrent(attention=Additive), 0)
+        WaitKDecoder.of(recurrent(attention=Additive), 0)
     with pytest.raises(SeqloomError, match='"copy" needs all of the source'):
-        Waiting.of(recurrent(attention=Additive, bridge="copy"), 3)
+        WaitKDecoder.of(recurrent(attention=Additive, bridge="copy"), 3)
     residual = recurrent(attention=Additive)
     residual.encoder = RecurrentEncoder(vocabulary=VOCABULARY, embedding_size=4, size=4, layers=2, residual=True)
     with pytest.raises(SeqloomError, match="not the encoder's last state"):
-        Waiting.of(residual.double(), 3).start(residual.encode(SOURCE))
+        WaitKDecoder.of(residual.double(), 3).start(residual.encode(SOURCE))
     with pytest.raises(SeqloomError, match="leave it out"):
-        Waiting(decoder=Waiting.of(recurrent(attention=Additive), 2), wait=3)
+        WaitKDecoder(decoder=WaitKDecoder.of(recurrent(attention=Additive), 2), wait=3)
 
 
 def test_a_decoder_that_is_given_a_summary_at_every_step_is_given_the_last_state_it_has_read():
     model = recurrent(attention=Additive, feed_context=True, bridge="dense")
-    waiting, memory = Waiting.of(model, 2), model.encode(SOURCE)
+    waiting, memory = WaitKDecoder.of(model, 2), model.encode(SOURCE)
     output, state = waiting(memory, INPUTS).scores, None
     for place, count in enumerate((2, 3)):
         part = model.encode(Padded(SOURCE.values[:1, :count], torch.tensor([count])))
@@ -164,7 +164,7 @@ def test_wait_k_training_with_a_long_wait_is_cross_entropy(kind):
     torch.testing.assert_close(ours.total, theirs.total)
     assert ours.count == theirs.count
     for drawn, wait in ((WaitK(shortest=1, longest=1), 1), (WaitK(shortest=1, longest=4).eval(), 2)):
-        scores = Waiting.of(model, wait)(model.encode(batch.source), batch.inputs).scores.log_softmax(-1)
+        scores = WaitKDecoder.of(model, wait)(model.encode(batch.source), batch.inputs).scores.log_softmax(-1)
         chosen = scores.gather(2, batch.targets.values[:, :, None])[:, :, 0]
         torch.testing.assert_close(drawn(model, batch, 0.5).total, -(chosen * batch.targets.mask).sum())
 
@@ -200,7 +200,7 @@ def read_by_rule(model: Model, wait: int) -> Model:
 def test_an_agent_with_the_policy_of_wait_k_writes_like_wait_k(wait):
     model = read_by_rule(agent(), wait)
     memory = model.encode(SOURCE)
-    usual = Waiting(decoder=model.decoder.translator, wait=wait)
+    usual = WaitKDecoder(decoder=model.decoder.translator, wait=wait)
     # An end that comes too soon is a reason to read, in an agent: an output as long as the source has none.
     for entry, length in enumerate(SOURCE.lengths.tolist()):
         own = memory.select(torch.tensor([entry]))
@@ -208,13 +208,13 @@ def test_an_agent_with_the_policy_of_wait_k_writes_like_wait_k(wait):
         token, times = torch.tensor([BOS]), []
         for _ in range(length + 2):
             scores, state = model.decoder.step(token, state, own)
-            while scores[0].argmax() == 0 and state["clock"] + 1 < length:
+            while scores[0].argmax() == 0 and state["frame"] + 1 < length:
                 scores, state = model.decoder.step(torch.tensor([0]), state, own)
             expected, inner = usual.step(token, inner, own)
             expected = expected.index_fill(1, torch.tensor([0, BOS]), float("-inf")).log_softmax(-1)[0]
             words = torch.tensor([1, 4, 5])
             torch.testing.assert_close(scores[0, words], expected[words], atol=1e-9, rtol=0)
-            times.append(int(model.decoder.seen(state, own)))
+            times.append(int(model.decoder.states_read(state, own)))
             token = words[scores[0, words].argmax()][None]
         assert times == [min(wait + place, length) for place in range(length + 2)]
 
@@ -228,7 +228,7 @@ def test_an_agent_reads_where_its_translator_would_end_too_soon():
         write = torch.sigmoid(model.decoder.policy(moment.thought)[:, 0])
         scores, state = model.decoder.step(token, state, memory)
         ends = moment.end.exp()
-        reads = torch.where(state["clock"] + 1 < memory.lengths, 1 - write + write * ends, ends)
+        reads = torch.where(state["frame"] + 1 < memory.lengths, 1 - write + write * ends, ends)
         torch.testing.assert_close(scores[:, 0].exp(), reads)
         torch.testing.assert_close(scores.exp().sum(1), torch.ones(3, dtype=torch.float64))
         assert (scores[:, toy.EOS] == float("-inf")).all()
@@ -254,16 +254,16 @@ TAUGHT |= {"waits": 2, "waits_weight": -0.3, "proportion": 0.5, "proportion_weig
 
 
 def ways(model, own, taken=()):
-    """Every way over the grid of three inputs and three symbols: (probability, tokens, times, reads or writes)."""
+    """Every way over the grid of three inputs and three tokens: (probability, tokens, times, reads or writes)."""
     state, token = model.decoder.start(own), torch.tensor([BOS])
     chance, tokens, times, chosen = torch.ones((), dtype=torch.float64), [], [], list(taken)
     decided = []
     while True:
         moment = model.decoder.moment(token, state, own)
         scores, state = model.decoder.step(token, state, own)
-        clock = int(state["clock"])
+        frame = int(state["frame"])
         probabilities = scores[0].exp()
-        if clock + 1 < 3:
+        if frame + 1 < 3:
             if not chosen:
                 yield from ways(model, own, (*taken, True))
                 yield from ways(model, own, (*taken, False))
@@ -278,7 +278,7 @@ def ways(model, own, taken=()):
             break
         if write:
             tokens.append(best)
-            times.append(clock + 1)
+            times.append(frame + 1)
         if len(tokens) == LONGEST:
             break
         token = torch.tensor([best if write else 0])

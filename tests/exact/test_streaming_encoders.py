@@ -5,12 +5,12 @@ import torch
 from torch import nn
 from torch.nn.functional import glu, pad
 
-from seqloom.cells.gru import GRU
-from seqloom.encoders.chunked import Chunked
-from seqloom.encoders.convolution import Block, Convolution
-from seqloom.encoders.pyramidal import Pyramidal
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.encoders.transformer import Transformer
+from seqloom.nn.cells.gru import GRU
+from seqloom.nn.encoders.chunked import Chunked
+from seqloom.nn.encoders.convolution import Block, Convolution
+from seqloom.nn.encoders.pyramidal import Pyramidal
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.encoders.transformer import Transformer
 from seqloom.types import Padded
 from tests.building import VECTORS, build, source
 from tests.exact.test_transformer import torchs

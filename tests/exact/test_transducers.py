@@ -7,11 +7,11 @@ from itertools import combinations_with_replacement, groupby, product
 import pytest
 import torch
 
-from seqloom.decoders.ctc import CTC
-from seqloom.decoders.ssnt import SSNT
-from seqloom.decoders.transducer import Transducer
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.model import Model
+from seqloom.nn.decoders.ctc import CTC
+from seqloom.nn.decoders.ssnt import SSNT
+from seqloom.nn.decoders.transducer import Transducer
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.model import Model
 from seqloom.objectives.marginal import Marginal
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Batch, Padded
@@ -61,7 +61,7 @@ def test_the_probability_of_an_output_is_that_of_all_steps_that_spell_it(kind):
     for output, log_prob in zip(outputs, log_probs):
         assert math.exp(log_prob) == pytest.approx(found[output], abs=1e-12)
     assert sum(found.values()) <= 1 + 1e-9
-    if kind == "ctc":  # equal symbols need a blank between them, and no output is longer than the source
+    if kind == "ctc":  # equal tokens need a blank between them, and no output is longer than the source
         assert found[4, 4, 4] == 0
         assert log_probs[outputs.index((4, 4, 4))] == NEVER
         assert sum(found.values()) == pytest.approx(1)
@@ -160,7 +160,7 @@ def test_outputs_that_ctc_cannot_write_have_no_gradient_and_spoil_none():
 
 
 def ssnt_tables(decoder, memory, output):
-    """e(i, j) and p(y_j | i, j) of eq. 5 and 7, from the weights; EOS is the last symbol.  twice (I, J)"""
+    """e(i, j) and p(y_j | i, j) of eq. 5 and 7, from the weights; EOS is the last token.  twice (I, J)"""
     states = memory.states[0]
     written = decoder.prediction(framed(output)[0])[0]  # (J, size)
     both = torch.stack([torch.cat([a, b]) for a in states for b in written]).view(len(states), len(written), -1)
@@ -294,7 +294,7 @@ def test_in_half_precision_paths_are_not_added_in_it(kind):
 
 def test_examples_that_cannot_be_written_are_counted_and_left_out():
     model = model_of("ctc")
-    with_one = Marginal()(model, batch_of((4, 5), (5,), (4, 5)), 0.5)  # the last has two symbols and one state
+    with_one = Marginal()(model, batch_of((4, 5), (5,), (4, 5)), 0.5)  # the last has two tokens and one state
     without = Marginal()(model, batch_of((4, 5), (5,)), 0.5)
     assert int(with_one.logs["impossible"]) == 1
     assert int(with_one.count) == int(without.count) == 5

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.attention.multihead import bias
-from seqloom.decoders.transformer import Transformer as Decoder
-from seqloom.encoders.transformer import Transformer as Encoder
-from seqloom.layers.embedding import Positioned
-from seqloom.layers.history import History
-from seqloom.layers.packing import Packing
-from seqloom.layers.positions import Learned, Sinusoidal
-from seqloom.layers.transformer import TransformerLayer
+from seqloom.nn.attention.multihead import bias
+from seqloom.nn.decoders.transformer import Transformer as Decoder
+from seqloom.nn.encoders.transformer import Transformer as Encoder
+from seqloom.nn.layers.embedding import Positioned
+from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.layers.positions import Learned, Sinusoidal
+from seqloom.nn.layers.transformer import TransformerLayer
+from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Padded, positions_below
 from tests.building import BOS, VOCABULARY, build, memory_for, source
 
@@ -120,7 +120,7 @@ def test_no_output_depends_on_a_later_input(norm):
     decoder = build(Decoder, norm=norm)
     memory = memory_for(decoder, (4,))
     state = decoder.start(memory)
-    mixtures = torch.rand(5, VOCABULARY, dtype=torch.float64)  # of symbols, so that there is something to differentiate
+    mixtures = torch.rand(5, VOCABULARY, dtype=torch.float64)  # of tokens, so that there is something to differentiate
 
     def hidden(inputs):
         return decoder(memory, Padded(inputs[None], torch.tensor([5])), state).hidden[0]

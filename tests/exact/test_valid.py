@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.data.numbers import Numbers
-from seqloom.data.places import FIRST, Places
-from seqloom.data.symbols import BOS, EOS
-from seqloom.data.text import Text
-from seqloom.decoders.pointer import Pointer
+from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.codecs.places import FIRST, Places
+from seqloom.data.codecs.text import Text
+from seqloom.data.special_tokens import BOS, EOS
 from seqloom.errors import SeqloomError
+from seqloom.nn.decoders.pointer import Pointer
 from seqloom.search.beam import BeamSearch
-from seqloom.search.ring import Ring
+from seqloom.search.constraints.ring import Ring
+from seqloom.search.constraints.tour import Tour
+from seqloom.search.constraints.triangles import Triangles
 from seqloom.search.sample import Sampling
-from seqloom.search.tour import Tour
-from seqloom.search.triangles import Triangles
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Padded
 from tests.building import OF_VECTORS, build, memory_for
@@ -46,7 +46,7 @@ def triangulations(number, most):
 
 @pytest.fixture(params=[{}, {"glimpses": 1}], ids=["pointer", "glimpses"])
 def decoder(request):
-    """It may say up to 8 symbols of 5 elements, the end included: rings of all, two triangles."""
+    """It may say up to 8 tokens of 5 elements, the end included: rings of all, two triangles."""
     made = build(Pointer, vocabulary=FIRST, length_ratio=0.0, length_offset=8, **OF_VECTORS, **request.param)
     for parameter in made.parameters():
         parameter.data *= 3

@@ -1,17 +1,17 @@
-"""Vectors in and out: read as symbols are, a squared error that is torch's, a best value that is least squares."""
+"""Vectors in and out: read as tokens are, a squared error that is torch's, a best value that is least squares."""
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import linear, mse_loss, one_hot
 
-from seqloom.data.numbers import Numbers
-from seqloom.decoders.value import Value
-from seqloom.encoders.recurrent import Recurrent
-from seqloom.encoders.transformer import Transformer
+from seqloom.data.codecs.numbers import Numbers
 from seqloom.errors import SeqloomError
-from seqloom.layers.embedding import reading
-from seqloom.model import Model
+from seqloom.nn.encoders.recurrent import Recurrent
+from seqloom.nn.encoders.transformer import Transformer
+from seqloom.nn.heads.value import Value
+from seqloom.nn.layers.embedding import reading
+from seqloom.nn.model import Model
 from seqloom.objectives.squared_error import SquaredError
 from seqloom.tasks.pairs import Pairs, teacher_forced
 from seqloom.types import Batch, Memory, Output, Padded

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.arrays import cast, log_softmax, namespace
+from seqloom.contracts import Stepper
 from seqloom.errors import SeqloomError
-from seqloom.plain_contracts import Stepper
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints import Required
+from seqloom.search.constraints.every import Required
 from seqloom.search.sample import Sampling
 from tests.exact import online
 from tests.exact.online import BOS, EOS, VOCABULARY, grown, memory
 
 
 class Follower(Stepper):
-    """Symbol t looks at state wait + t, and at the last one beyond the end; what was written before matters too."""
+    """Token t looks at state wait + t, and at the last one beyond the end; what was written before matters too."""
 
     bos, eos, online = BOS, EOS, True
 
@@ -40,11 +40,11 @@ class Follower(Stepper):
             logits = xp.where((wanted > length)[:, None], float("-inf"), logits)
         return logits, {"count": state["count"] + 1, "story": story}
 
-    def seen(self, state, memory):
+    def states_read(self, state, memory):
         xp, length = namespace(state["count"]), memory.offset + memory.lengths[memory.owner(len(state["count"]))]
         return xp.minimum(self.wait + state["count"] - 1, length)
 
-    def needed(self, state):
+    def first_needed(self, state):
         return max(int(self.wait + state["count"].min() - 2), 0)  # the last one, should no more come
 
 
@@ -67,7 +67,7 @@ def streamed(search, decoder, whole, cuts, forget=False, constraints=()):
         beam = search.advance(decoder, part, beam)
         said.append(search.so_far(beam))
         if forget and len(beam.entries):
-            forgotten = max(forgotten, min(decoder.needed(beam.state), length if cut is None else cut))
+            forgotten = max(forgotten, min(decoder.first_needed(beam.state), length if cut is None else cut))
     return search.finish(decoder, part, beam), said
 
 
@@ -108,7 +108,7 @@ def test_it_writes_as_soon_as_it_may():
 
 
 def test_a_limit_that_more_of_the_source_would_raise_ends_nothing():
-    """Of one state there may be three symbols, of eight ten: three have been written, and nothing is forced to end."""
+    """Of one state there may be three tokens, of eight ten: three have been written, and nothing is forced to end."""
     whole, decoder = memory((8,), 3), Follower(wait=-20)  # it never waits by itself
     search = BeamSearch(beam_size=2, n_best=2, length_penalty=0.0)
     beam = search.advance(decoder, grown(whole, 1, False), search.start(decoder, grown(whole, 1, False)))

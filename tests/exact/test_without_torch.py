@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.plain_contracts import Stepper
+from seqloom.contracts import Stepper
 from seqloom.types import Memory, Padded, select
 from tests.building import cases, memory_for
 from tests.exact import bigrams
@@ -16,8 +16,9 @@ from tests.exact import bigrams
 STORED = Path(__file__).parents[1] / "stored_runs" / "format_1"
 PROGRAM = f"""
 import json, sys
-import seqloom.search.beam, seqloom.search.sample, seqloom.search.constraints, seqloom.tasks.pairs, seqloom.tasks.text
-import seqloom.data.text, seqloom.data.numbers, seqloom.data.readers, seqloom.data.dataset
+import seqloom.search.beam, seqloom.search.sample, seqloom.search.constraints.every
+import seqloom.tasks.pairs, seqloom.tasks.text, seqloom.inference.candidates
+import seqloom.data.codecs.text, seqloom.data.codecs.numbers, seqloom.data.readers, seqloom.data.dataset
 from tests.exact import bigrams
 found = {{"searches": bigrams.in_numpy(), "run": bigrams.of_a_stored_run({str(STORED)!r})}}
 print(json.dumps({{**found, "slow": [name for name in ("torch", "pydantic", "rich") if name in sys.modules]}}))

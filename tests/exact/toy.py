@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.attention.additive import Additive
-from seqloom.decoders.gnmt import GNMT
-from seqloom.decoders.recurrent import Recurrent
-from seqloom.decoders.transformer import Transformer
-from seqloom.encoders.recurrent import Recurrent as RecurrentEncoder
-from seqloom.model import Model
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.gnmt import GNMT
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.nn.model import Model
 from seqloom.types import Batch, Padded
 
 VOCABULARY, BOS, EOS = 6, 2, 3
@@ -61,7 +61,7 @@ def batch(targets: tuple[tuple[int, ...], ...] = ((4, 5), (5,))) -> Batch:
 
 
 def outputs(longest: int) -> list[list[int]]:
-    """Every output of at most so many symbols, EOS among them."""
+    """Every output of at most so many tokens, EOS among them."""
     others = [symbol for symbol in range(VOCABULARY) if symbol != EOS]
     return [[*body, EOS] for length in range(longest) for body in product(others, repeat=length)]
 

@@ -16,7 +16,7 @@ def learn(tmp_path_factory):
 
     def train(recipe, pairs):
         out = folder / f"run-{len(list(folder.glob('run-*')))}"
-        return seqloom.fit(pairs, recipe, out=out, valid=pairs[:20], display=Display.silent())
+        return seqloom.fit(pairs, recipe, out=out, valid=pairs[:20], display=Display.quiet())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQLOOM_CACHE", str(folder / "cache"))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.adding import adding
 
 CONSTANT = 1 / 6  # the error of whoever always answers 1
 pairs = [(example.source, example.target) for example in adding(2200, length=16)]
 train, test = pairs[:2000], pairs[2000:]
-RECIPE = config.read("adding")
+RECIPE = read_recipe("adding")
 RECIPE["train"] |= {"steps": 200, "learning_rate": 1e-2, "schedule": "cosine", "tokens": 1024}
 RECIPE["train"] |= {"validate_every": 10_000, "device": "cpu"}
 

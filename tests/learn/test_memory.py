@@ -1,11 +1,11 @@
 """Whereabouts, cut to seconds: a memory network learns who went where last, and without ages it cannot."""
 
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.whereabouts import whereabouts
 
 pairs = [(example.source, example.target) for example in whereabouts(2200, shortest=6, longest=8, facts=1)]
 train, test = pairs[:2000], pairs[2000:]
-RECIPE = config.read("babi")
+RECIPE = read_recipe("babi")
 RECIPE["encoder"] |= {"hops": 1, "ages": 10, "linear_start": 0.0}
 RECIPE["train"] |= {"epochs": 12, "optimiser": "adam", "learning_rate": 2e-2, "schedule": "cosine", "clip": 1.0}
 RECIPE["train"] |= {"validate_every": 10_000, "device": "cpu"}

@@ -42,9 +42,9 @@ def blocks(**objective: Any) -> dict[str, Any]:
 
 
 def delay(model: Any) -> float:
-    """How many letters later than they could symbols are written, on average."""
+    """How many letters later than they could tokens are written, on average."""
     sources = [source for source, _ in test]
-    late = delays(sources, [found.times for found in model.best(sources)])
+    late = delays(sources, [found[0].times for found in model.candidates(sources)])
     return sum(late) / len(late)
 
 

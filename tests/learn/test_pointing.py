@@ -1,6 +1,6 @@
 """Pointing learned in seconds: numbers in order; and what a source does not tell is not learned."""
 
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.sorting import sorting
 
 QUICK = {"schedule": "cosine", "warmup": 20, "validate_every": 10_000, "device": "cpu", "tokens": 512}
@@ -11,7 +11,7 @@ def pairs(examples):
 
 
 def small(name, steps, **train):
-    recipe = config.read(name)
+    recipe = read_recipe(name)
     recipe["encoder"] |= {"embedding_size": 32, "size": 48}
     recipe["decoder"] |= {"embedding_size": 32, "size": 48, "attention": {"type": "additive", "size": 48}}
     recipe["train"] = {**recipe["train"], **QUICK, "steps": steps, **train}

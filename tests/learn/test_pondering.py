@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from seqloom import config
+from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.parity import parity
 from seqloom.types import Padded
 
@@ -14,7 +14,7 @@ train, test = pairs[:-500], pairs[-500:]
 
 
 def recipe(**cell):
-    made = copy.deepcopy(config.read("parity"))
+    made = copy.deepcopy(read_recipe("parity"))
     made["encoder"]["cell"] |= cell
     made["train"] |= {"steps": 600, "learning_rate": 5e-3, "validate_every": 10_000, "device": "cpu"}
     return made

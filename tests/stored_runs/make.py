@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import seqloom
-from seqloom.checkpoint import FORMAT
+from seqloom.storage.run import FORMAT
 from seqloom.train.display import Display
 
 KEPT = ("config.toml", "format.json", "model.safetensors")  # and the tokenizers
@@ -51,7 +51,7 @@ def make(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["SEQLOOM_CACHE"] = temporary
         run = Path(temporary) / "run"
-        seqloom.fit(pairs, RECIPE, out=run, valid=pairs, display=Display.silent())
+        seqloom.fit(pairs, RECIPE, out=run, valid=pairs, display=Display.quiet())
         folder.mkdir(parents=True)
         for path in run.iterdir():
             if path.is_file() and (path.name in KEPT or path.name.startswith(("source", "target"))):

@@ -51,12 +51,12 @@ def draws(seed: int, symbols: int, shortest: int, longest: int, back: int) -> It
 
 
 def earliest(source: str) -> list[int]:
-    """How many symbols must have been read before each symbol of the output is known."""
+    """How many tokens must have been read before each token of the output is known."""
     return [place + 1 for place, symbol in enumerate(source) if symbol == MARK]
 
 
 def delays(sources: Sequence[str], times: Sequence[Sequence[int]]) -> list[int]:
-    """By how many symbols of the source each output symbol came later than it could; of outputs of the right length."""
+    """By how many tokens of the source each output token came later than it could; of outputs of the right length."""
     return [
         time - known
         for source, read in zip(sources, times, strict=True)

@@ -1,0 +1,80 @@
+"""`seqloom evaluate` and `seqloom score`: a run measured on pairs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from seqloom.cli import options
+
+
+@click.command()
+@options.runs
+@options.data
+@options.beam_size
+@options.replace_unknown
+@options.wait
+@options.helpers
+@options.geometric
+@options.settings
+@options.device
+@options.threads()
+@options.skip_bad
+@options.trust
+def evaluate(
+    runs: tuple[Path, ...],
+    data: tuple[Path, ...],
+    beam_size: int | None,
+    geometric: bool,
+    settings: tuple[str, ...],
+    device: str,
+    threads: int,
+    skip_bad: bool,
+    trust: bool,
+    **given: Any,
+) -> None:
+    """Measure a run on pairs by the metrics of its task; prints JSON.
+
+    RUNS are run folders, several of them an ensemble, or one exported folder.
+    """
+    from seqloom.engines.load import load
+
+    average: Any = "geometric" if geometric else "arithmetic"
+    model = load(*runs, device=device, trust=trust, average=average, threads=threads)
+    examples = options.read_examples(model, data, skip_bad)
+    asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
+    measured = model.evaluate(examples, **asked)
+    options.note_unknown(model, examples, model.task.source is None)
+    print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
+
+
+@click.command()
+@options.runs
+@options.data
+@options.geometric
+@options.device
+@options.threads()
+@options.skip_bad
+@options.trust
+def score(
+    runs: tuple[Path, ...],
+    data: tuple[Path, ...],
+    geometric: bool,
+    device: str,
+    threads: int,
+    skip_bad: bool,
+    trust: bool,
+) -> None:
+    """Print the log-probability of each pair, one per line."""
+    from seqloom.compute.threads import choose_threads
+    from seqloom.predictor import Predictor
+
+    choose_threads(threads)
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
+    examples = options.read_examples(model, data, skip_bad)
+    for value in model.score(examples):
+        print(f"{value:.6f}")
+    options.note_unknown(model, examples, True)

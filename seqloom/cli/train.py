@@ -1,0 +1,62 @@
+"""`seqloom train`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from seqloom.cli import options
+from seqloom.cli.messages import note
+
+
+@click.command()
+@click.argument("recipe", required=False)
+@options.data
+@click.option("--valid", type=options.FILE, multiple=True, help="Validation pairs; without them some are held out.")
+@options.out
+@options.settings
+@click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@click.option("--device", help="cpu, cuda, mps or auto.")
+@click.option("--init", type=options.FILE, help="Start from the weights of a trained run.")
+@options.skip_bad
+@options.trust
+def train(
+    recipe: str | None,
+    data: tuple[Path, ...],
+    valid: tuple[Path, ...],
+    out: Path | None,
+    settings: tuple[str, ...],
+    resume: bool,
+    device: str | None,
+    init: Path | None,
+    skip_bad: bool,
+    trust: bool,
+) -> None:
+    """Train a model on pairs.
+
+    RECIPE is a packaged recipe or a TOML file; without one, a recipe is chosen that suits the data.
+    """
+    from seqloom.train import processes
+    from seqloom.train.fit import fit
+
+    if out is None:
+        name = Path(recipe).stem if recipe else data[0].name.split(".")[0] if data else "run"
+        out = Path("runs") / name
+    changes = list(settings)
+    for key, value in (("train.device", device), ("init", init)):
+        if value is not None:
+            changes.append(f"{key}={json.dumps(str(value))}")
+    if skip_bad:
+        changes.append("data.skip_bad=true")
+    given = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
+    model = fit(options.paths(data), recipe, out=out, **given)  # type: ignore[arg-type]
+    interrupted = model.summary is not None and model.summary.stopped == "interrupted"
+    if processes.is_lead() and not interrupted:
+        verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
+        note(f"The run is in {out}. Try: {verb} {out}")
+    processes.end()
+    if interrupted:
+        note(f"Interrupted and saved. Continue with --resume: seqloom train --resume --out {out}")
+        raise click.exceptions.Exit(130)

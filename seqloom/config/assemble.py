@@ -1,0 +1,54 @@
+"""Constructor arguments from the values of a completed recipe, and the parts made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from seqloom.config.discovery import find, parameters, slot
+from seqloom.errors import SeqloomError, one_line, under
+from seqloom.values import check
+
+
+@dataclass(frozen=True)
+class Section:
+    """The annotation of a table without a type: its keys are the arguments of one constructor."""
+
+    constructor: Callable[..., Any]
+
+
+def assemble(annotation: Any, value: Any, key: str, trust: bool) -> Any:
+    """The argument a completed value stands for."""
+    if isinstance(annotation, Section):
+        return call(annotation.constructor, key, arguments(annotation.constructor, value, key, trust))
+    place = slot(annotation)
+    if place is None:
+        return check(annotation, value, key)
+    return assemble_part(place.kind, value, key, trust, factory=place.factory)
+
+
+def assemble_part(kind: str, table: dict[str, Any], key: str, trust: bool, factory: bool = False, **given: Any) -> Any:
+    """The part of a completed table, or what its owner calls to make it."""
+    constructor = find(kind, table["type"], f"{key}.type", trust)
+    values = arguments(constructor, table, key, trust)
+    if factory:
+        return partial(constructor, **values) if values else constructor
+    return call(constructor, key, {**values, **given})
+
+
+def arguments(constructor: Callable[..., Any], table: dict[str, Any], key: str, trust: bool) -> dict[str, Any]:
+    return {
+        name: assemble(parameter.annotation, table[name], under(key, name), trust)
+        for name, parameter in parameters(constructor).items()
+        if name in table
+    }
+
+
+def call(constructor: Callable[..., Any], key: str, values: dict[str, Any]) -> Any:
+    """Construct. Types are right by now, so what a constructor complains of is a value of the recipe."""
+    try:
+        return constructor(**values)
+    except (TypeError, ValueError, ArithmeticError, AssertionError, RuntimeError) as error:
+        raise SeqloomError(f"{key}: {one_line(error)}") from error

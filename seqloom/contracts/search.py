@@ -1,0 +1,150 @@
+"""What a search and its constraints must be able to do, and what they ask of a decoder. Needs no torch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from seqloom.arrays import Array, cast, namespace
+from seqloom.errors import SeqloomError
+from seqloom.types import Hypothesis, Memory, Output, Padded, State, hold, select
+
+
+class Stepper(ABC):
+    """A decoder as a search sees it: whatever scores the next token, in torch or not."""
+
+    bos: int
+    eos: int | None  # None: only the limit ends an output
+    blanks: tuple[int, ...] = ()  # tokens that are not part of the output: blank, shift, end of block, read
+    advances: Literal["blank", "all"] = "blank"  # which tokens go on to the next input
+    online: bool = False  # it writes before it has read all: it waits where it must
+    may_rise: bool = False  # scores may be above 0: what an output is worth may rise with a token
+    scores: Literal["logits", "log_probs"] = "logits"  # what a step gives: log_probs are taken as they are
+    length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
+    length_offset: int = 10
+
+    @abstractmethod
+    def start(self, memory: Memory) -> State:
+        """The state before the first token, a row a source."""
+
+    @abstractmethod
+    def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
+        """Logits of the next token after `token`.  (rows,) -> (rows, V)
+
+        A row that needs more of a memory that is not closed has -inf for every token: it waits, and is asked again.
+        """
+
+    def states_read(self, state: State, memory: Memory) -> Array | None:
+        """How many states of the source each row had read when it gave its scores and this state; None: all."""
+        return None
+
+    def first_needed(self, state: State) -> int:
+        """The first place of the source that any row may still look at, counted from its beginning."""
+        return 0
+
+    def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        """All steps, inputs given: here one by one. Attention is a wish that not everyone fulfils."""
+        rows, width = inputs.values.shape
+        state = self.start_rows(memory, rows) if state is None else state
+        logits = []
+        for place in range(width):
+            scores, after = self.step(inputs.values[:, place], state, memory)
+            logits.append(scores)
+            state = hold(inputs.lengths <= place, after, state)
+        return Output(namespace(inputs.values).stack(logits, 1), lambda scores: scores, state)
+
+    def limit(self, memory: Memory) -> Array:
+        """How many tokens an output may have at most, EOS included.  (B,)"""
+        lengths = memory.offset + memory.lengths
+        xp = namespace(lengths)  # numpy would multiply more precisely than torch, and 2.2 * 5 be above 11
+        longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio)
+        return cast(longest, lengths) + self.length_offset
+
+    def start_rows(self, memory: Memory, rows: int) -> State:
+        """`start` for several rows a source."""
+        return select(self.start(memory), memory.owner(rows))
+
+
+class Constraint(ABC):
+    """Which tokens may follow: tours, bags, banned and required words, no repeats. One mechanism."""
+
+    @abstractmethod
+    def start(self, rows: int, limit: Array) -> State:
+        """The state of hypotheses without a token; limit (rows,) is how many tokens each may have."""
+
+    @abstractmethod
+    def step(self, token: Array, state: State) -> State:
+        """The state after the token just chosen (at first BOS).  (rows,)"""
+
+    @abstractmethod
+    def forbid(self, scores: Array, state: State) -> Array:
+        """The scores, -inf where a token may not follow; those given may be overwritten.  (rows, V)"""
+
+    def grown(self, state: State, more: Array) -> State:
+        """The state, since a hypothesis may have so many tokens more: there is more of the source now.  (rows,)"""
+        return state
+
+
+class Search(ABC):
+    """How outputs are found. Start, advance, finish: a stream may stop between."""
+
+    @abstractmethod
+    def start(
+        self,
+        decoder: Stepper,
+        memory: Memory,
+        prefix: Padded | None = None,
+        constraints: Sequence[Constraint] = (),
+    ) -> Any:
+        """The beam before its first step; a prefix has been read by then."""
+
+    @abstractmethod
+    def advance(self, decoder: Stepper, memory: Memory, beam: Any) -> Any:
+        """The beam after as many steps as the memory allows."""
+
+    @abstractmethod
+    def finish(self, decoder: Stepper, memory: Memory, beam: Any) -> list[list[Hypothesis]]:
+        """For each source its hypotheses, best first."""
+
+    def so_far(self, beam: Any) -> list[tuple[list[int], list[int], list[int]]]:
+        """Of each source the tokens that are certain, those the best guess goes on with, and the times of both.
+
+        Times are how many states of the memory had been read, one a token; there are none if nobody knows.
+        """
+        raise SeqloomError(f"{type(self).__name__.lower()} is not sure of anything before its end: stream with a beam")
+
+    def __call__(
+        self,
+        decoder: Stepper,
+        memory: Memory,
+        prefix: Padded | None = None,
+        constraints: Sequence[Constraint] = (),
+    ) -> list[list[Hypothesis]]:
+        """From a prepared memory to hypotheses."""
+        beam = self.advance(decoder, memory, self.start(decoder, memory, prefix, constraints))
+        return self.finish(decoder, memory, beam)
+
+
+class Finder(ABC):
+    """What finds outputs for encoded sources: a model in torch, or the engine of an exported one."""
+
+    is_head: bool = False  # it answers at once: there is nothing to search
+
+    @abstractmethod
+    def find(
+        self,
+        encoded: Sequence[Sequence[np.ndarray]],
+        search: Search,
+        prefix: np.ndarray | None = None,
+        constraints: Sequence[Constraint] = (),
+        attention: bool = False,
+        details: bool = True,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each source, best first.
+
+        A source is given as each codec reads it: once, except in an ensemble whose members read it each in its own way.
+        Without details, scores and log-probabilities may be left out.
+        """

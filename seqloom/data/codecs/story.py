@@ -1,0 +1,153 @@
+"""Stories and questions: a text of sentences, the last of which asks; as tokens a row a sentence.
+
+A value is a text whose sentences end with a full stop, a question mark or an exclamation mark ("Mary moved to the
+bathroom. John went to the hallway. Where is Mary?"), or a list of sentences. Words are what stands between spaces, in
+small letters and without the marks at their end. An answer is a word ("hallway", or "milk,football").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from seqloom.arrays import as_numpy
+from seqloom.contracts import Codec
+from seqloom.data.special_tokens import EOS, PAD, SPECIAL, UNK
+from seqloom.errors import SeqloomError, UnreadableError, shown
+from seqloom.storage.files import replace_file, saving, to_json
+
+UNKNOWN = "⁇"
+MARKS = ".,;:?!"
+
+
+class Story(Codec):
+    """Stories <-> tokens (sentences, width). `sentences` is how many before the question are kept: the last.
+
+    `width` is how many words a sentence may have; 0: as the widest that is learned from. Wider ones are refused.
+    Read as a target, a text is its words, (T,); with `task.joint` they share the vocabulary of stories.
+    """
+
+    nested = True
+
+    def __init__(self, *, sentences: int = 50, width: int = 0):
+        if sentences < 1 or width < 0:
+            raise ValueError(f"sentences = {sentences} must be 1 or more, and width = {width} 0 or more")
+        self.sentences, self.width = sentences, width
+        self._widest = 0
+        self._words: list[str] = []  # beside the four tokens
+        self._symbols: dict[str, int] = {}
+
+    @property
+    def vocabulary(self) -> int:  # type: ignore[override]  # known once fitted
+        """How many tokens there are, the four of every vocabulary included."""
+        return len(SPECIAL) + len(self._fitted()._words)
+
+    def fit(self, values: Iterable[Any]) -> Self:
+        counts: Counter[str] = Counter()
+        widest = 0
+        for value in values:
+            for words in sentences_of(value):
+                counts.update(words)
+                widest = max(widest, len(words))
+        if not counts:
+            raise SeqloomError("stories were given nothing to learn from; expected at least one sentence")
+        return self._adopt(sorted(counts, key=lambda word: (-counts[word], word)), self.width or widest)
+
+    def read(self, value: Any) -> np.ndarray:
+        """A row a sentence, the question last.  (S, width)"""
+        known, rows = self._fitted()._symbols, sentences_of(value)[-self.sentences - 1 :]
+        table = np.full((len(rows), self._widest), PAD, dtype=np.int64)
+        for row, words in zip(table, rows):
+            if len(words) > self._widest:
+                raise UnreadableError(
+                    f"the sentence {shown(' '.join(words))} has {len(words)} words; this model reads up to "
+                    f"{self._widest}: make two of it, or train with task.source.width = {len(words)}"
+                )
+            row[: len(words)] = [known.get(word, UNK) for word in words]
+        return table
+
+    def encode(self, value: Any, source: Any = None) -> np.ndarray:
+        known = self._fitted()._symbols
+        return np.array([known.get(word, UNK) for words in sentences_of(value) for word in words], dtype=np.int64)
+
+    def decode(self, values: Any, source: Any = None) -> str:
+        """The words up to the first EOS."""
+        symbols = as_numpy(values).reshape(-1).tolist()
+        end = symbols.index(EOS) if EOS in symbols else len(symbols)
+        return " ".join(self._spelled(symbol) for symbol in symbols[:end] if symbol == UNK or symbol >= len(SPECIAL))
+
+    def pieces(self, values: Any) -> list[str]:
+        """What each sentence of a story shows as, or each word of a target."""
+        array = as_numpy(values)
+        if array.ndim > 1:
+            return [self.decode(row) for row in array]
+        return [SPECIAL[each] if each < len(SPECIAL) else self._spelled(each) for each in array.tolist()]
+
+    def content(self, value: Any) -> str:
+        sentences_of(value)
+        return self.line(value)
+
+    def elements(self, value: Any) -> int:
+        """Of a target: how many words."""
+        return len(self.normal(value).split())
+
+    def normal(self, value: Any) -> str:
+        """A target as a perfect output would spell it."""
+        return " ".join(word for words in sentences_of(value) for word in words)
+
+    def line(self, value: Any) -> str:
+        return " ".join((value if isinstance(value, str) else " ".join(value)).split())
+
+    def save(self, folder: Path, name: str) -> None:
+        path = self._path(folder, name)
+        with saving(path):
+            replace_file(path, to_json({"width": self._fitted()._widest, "words": self._words}))
+
+    def load(self, folder: Path, name: str) -> Self:
+        path = self._path(folder, name)
+        try:
+            learned = json.loads(path.read_text(encoding="utf-8"))
+            words, width = learned["words"], learned["width"]
+        except OSError as error:
+            raise SeqloomError(f"{path} cannot be read: {error.strerror}; expected the words of stories") from None
+        except (ValueError, KeyError, TypeError):
+            words, width = None, None
+        strings = isinstance(words, list) and bool(words) and all(isinstance(word, str) for word in words)
+        if not strings or type(width) is not int or width < 1:
+            raise SeqloomError(f'{path} holds no stories; expected {{"width": 6, "words": [...]}}, as was saved')
+        return self._adopt(words, width)
+
+    def _adopt(self, words: list[str], width: int) -> Self:
+        self._words, self._widest = words, width
+        self._symbols = {word: len(SPECIAL) + place for place, word in enumerate(words)}
+        return self
+
+    def _fitted(self) -> Self:
+        if not self._words:
+            raise SeqloomError("stories have no words yet; fit them or load them first")
+        return self
+
+    def _spelled(self, symbol: int) -> str:
+        return UNKNOWN if symbol == UNK else self._words[symbol - len(SPECIAL)]
+
+    @staticmethod
+    def _path(folder: Path, name: str) -> Path:
+        return Path(folder) / f"{name}.story.json"
+
+
+def sentences_of(value: Any) -> list[list[str]]:
+    """The words of each sentence; one without words is none."""
+    items = re.split(r"(?<=[.?!])\s+", value) if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
+        raise UnreadableError(f"the story {shown(value)} is none; expected a text, or a list of sentences")
+    found = [[word for each in item.lower().split() if (word := each.rstrip(MARKS))] for item in items]
+    found = [words for words in found if words]
+    if not found:
+        raise UnreadableError(f"the story {shown(value)} has no word; expected sentences, a question last")
+    return found

@@ -1,0 +1,64 @@
+"""`seqloom data NAME`: examples made on the spot, a pure function of name, settings and seed.
+
+A generator is a file of data/generators/ with a function of its own name, which takes a count, a seed and settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, get_type_hints
+
+from seqloom.errors import SeqloomError, nearest, show
+from seqloom.types import Example
+from seqloom.values import check
+
+Generator = Callable[..., list[Example]]
+
+
+def generators() -> dict[str, Generator]:
+    """Every generator by name."""
+    files = sorted(file.name for file in iter_modules([str(Path(__file__).parent)]))
+    modules = {name: import_module(f"seqloom.data.generators.{name}") for name in files if name != "catalogue"}
+    return {name: vars(module)[name] for name, module in modules.items() if callable(vars(module).get(name))}
+
+
+def list_generators() -> None:
+    """Names, settings and what they make."""
+    found = generators()
+    width = max(map(len, found))
+    for name, generator in found.items():
+        about = (import_module(generator.__module__).__doc__ or "").partition("\n")[0]
+        chosen = ", ".join(f"{key} = {show(default)}" for key, default in settings_of(generator).items())
+        print(f"{name:{width}}  {about}{f' ({chosen})' * bool(chosen)}")
+
+
+def settings_of(generator: Generator) -> dict[str, Any]:
+    """What can be set, with its defaults."""
+    arguments = signature(generator).parameters
+    return {name: argument.default for name, argument in arguments.items() if name not in ("count", "seed")}
+
+
+def generated(name: str, count: int, seed: int, settings: dict[str, Any], skip: int = 0) -> list[Example]:
+    """So many examples, those after the first `skip`: of one seed, parts that do not overlap share no source."""
+    known = generators()
+    if name not in known:
+        raise SeqloomError(f'no generator is called "{name}"{nearest(name, known)}')
+    generator, hints = known[name], get_type_hints(known[name])
+    for key, value in settings.items():
+        if key not in settings_of(generator):
+            raise SeqloomError(
+                f"{key} = {show(value)}: unknown setting of {name}{nearest(key, settings_of(generator))}"
+            )
+        check(hints[key], value, f"{name}.{key}")
+    return generator(skip + count, seed, **settings)[skip:]
+
+
+def as_lines(examples: list[Example]) -> str:
+    """As a file has them: a source, a tab and a target; for a language model the text alone."""
+    return "".join(
+        f"{each.target}\n" if each.source is None else f"{each.source}\t{each.target}\n" for each in examples
+    )

@@ -1,0 +1,36 @@
+"""`seqloom.load`: a run folder or an exported one, whichever it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqloom.engines.exported import Exported
+from seqloom.storage.files import is_exported
+
+if TYPE_CHECKING:
+    from seqloom.nn.combine.ensemble import Average
+    from seqloom.predictor import Predictor
+
+
+def load(
+    *paths: str | Path,
+    device: str = "auto",
+    trust: bool = False,
+    average: Average = "arithmetic",
+    threads: int | None = None,
+) -> Predictor | Exported:
+    """A trained run, or an exported one; several runs are an ensemble.
+
+    A run's own code (`module:Class`) is refused unless you trust it. Threads: 0 measures which number is fastest (an
+    exported model takes 1); None leaves torch as it is.
+    """
+    if any(map(is_exported, paths)):
+        return Exported.load(paths, device, trust, threads or 1)
+    from seqloom.predictor import Predictor  # imports torch
+
+    if threads is not None:
+        from seqloom.compute.threads import choose_threads
+
+        choose_threads(threads)
+    return Predictor.load(paths, device, trust, average)

@@ -1,0 +1,24 @@
+"""`explain`: the view that fits the model, of one input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqloom.errors import SeqloomError
+from seqloom.explain.beam import explain_beam
+from seqloom.explain.head import explain_head
+from seqloom.explain.online import explain_online
+from seqloom.explain.record import Explanation
+from seqloom.inference.system import System, encode
+from seqloom.nn.combine.ensemble import Ensemble
+
+
+def explain(system: System, source: Any = None, *, n_best: int = 5, **options: Any) -> Explanation:
+    """Why the model answers as it does. Options are those of the search, and `truth` for points in the plane."""
+    decoder = system.model.decoder
+    if isinstance(decoder, Ensemble):
+        raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")
+    if source is not None and system.task.source is not None:
+        encode(system.task.source, source, "source")
+    view = explain_head if system.model.is_head else explain_online if decoder.blanks else explain_beam
+    return view(system, source, n_best=n_best, **options)

@@ -1,0 +1,71 @@
+"""A system measured on examples, by the metrics of its task. Without a language model there is no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.data.dataset import accepted
+from seqloom.data.readers import Tally, read
+from seqloom.errors import SeqloomError
+from seqloom.inference.candidates import best_predictions
+from seqloom.inference.system import System, as_example, encode_source
+from seqloom.metrics.latency import latency
+from seqloom.types import Example
+
+
+def read_examples(
+    system: System, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+) -> Iterator[Example]:
+    """The examples of files, read as the run's training data was."""
+    task, tally, title = system.task, tally or Tally(), " and ".join(paths)
+    options: dict[str, Any] = {"running": task.running, "max_characters": system.recipe["data"]["max_characters"]}
+    options["located"] = task.source is not None and task.source.names_files
+    rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
+    found = accepted(rows, task.source, task.target, title, skip_bad, tally, set(), task.check)
+    return (each for each, *_ in found)
+
+
+def gather(system: System, examples: Iterable[Any] | str | Path) -> list[Example]:
+    """The examples of a file, or given as examples or pairs; at least one."""
+    if isinstance(examples, (str, Path)):
+        examples = read_examples(system, [str(examples)])
+    has_source = system.task.source is not None
+    found = [as_example(each, has_source) for each in examples]
+    for each in found:
+        if not each.line:  # those of files were checked when they were read
+            system.task.check(each)
+    if not found:
+        raise SeqloomError("nothing to evaluate: the data is empty")
+    return found
+
+
+def evaluate(system: System, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
+    """The task's metrics; the latency of a model that writes while it reads; the perplexity of a language model."""
+    gathered = gather(system, examples)
+    if system.task.source is None:
+        return perplexity(system, gathered)
+    sources, references = system.task.references(gathered)
+    found = best_predictions(system, sources, **options)
+    measured = system.task.measure([one.text for one in found], references, sources)
+    times = [one.times for one in found if one.times is not None]
+    if len(times) < len(found):
+        return measured
+    return {**measured, **latency(times, [len(encode_source(system, source)[0]) for source in sources])}
+
+
+def perplexity(system: System, examples: Sequence[Example]) -> dict[str, float]:
+    """Of a language model, per token, and its bits per character."""
+    from seqloom.inference.scoring import score  # imports torch
+
+    tokens = sum(len(system.task.target.encode(example.target)) + 1 for example in examples)
+    nats = -sum(score(system, examples)) / tokens
+    characters = sum(len(str(example.target)) + 1 for example in examples)
+    return {
+        "perplexity": float(np.exp(nats)),
+        "bits_per_character": nats * tokens / characters / float(np.log(2)),
+        "nats_per_token": nats,
+    }

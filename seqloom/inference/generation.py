@@ -1,0 +1,80 @@
+"""Texts of a language model: from nothing, or continued from a prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.config.build import build_part
+from seqloom.contracts import Search
+from seqloom.errors import SeqloomError
+from seqloom.inference.constraints import build_constraints, encode_prefix
+from seqloom.inference.system import System, build_search, search_table
+from seqloom.tasks.text import Text
+from seqloom.types import Hypothesis, Padded
+
+Write = Callable[[Search, Padded | None], list[Hypothesis]]
+
+
+@torch.inference_mode()
+def generate(
+    system: System, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any
+) -> list[Any]:
+    """So many texts. `settings` are those of the search, by default sampling."""
+    task, model = system.task, system.model
+    if task.source is not None:
+        raise SeqloomError("this run reads a source: use `predict`")
+    constraints, begun = build_constraints(system, None), encode_prefix(system, prefix)
+    beginning = None if begun is None else Padded.stack([begun] * count).to(model.device)
+
+    def write(search: Search, beginning: Padded | None) -> list[Hypothesis]:
+        found = search(model.decoder, model.encode(None, count), beginning, constraints)
+        return [one[0] for one in found]
+
+    if isinstance(task, Text) and not task.carry and search is None:
+        return generate_in_windows(system, task, write, beginning, count, settings)
+    search = search or build_search(system, **{"type": "sample", **settings})
+    return [task.decode(one.tokens) for one in write(search, beginning)]
+
+
+def generate_in_windows(
+    system: System, task: Text, write: Write, prefix: Padded | None, count: int, settings: dict[str, Any]
+) -> list[Any]:
+    """A running text longer than the window that the model has learned to see."""
+    device = system.model.device
+    table = search_table(system, **{"type": "sample", **settings})
+    length = table.get("maximum_length") or system.model.decoder.length_offset
+    seed = table.get("seed")
+    calls = 0
+
+    def write_on(beginning: Tensor, length: int) -> Tensor:
+        nonlocal calls
+        limits = {"maximum_length": length, "minimum_length": 0}
+        if seed is not None:  # other random numbers for each part of the text
+            limits["seed"] = seed + calls
+        calls += 1
+        rows, given = beginning.shape
+        padded = Padded(beginning, torch.full((rows,), given, device=device)) if given else None
+        written = write(build_part("search", {**table, **limits}, "search", system.trust), padded)
+        return torch.tensor([one.tokens for one in written], device=device)
+
+    nothing = torch.zeros(count, 0, dtype=torch.long, device=device)
+    text = continue_text(write_on, nothing if prefix is None else prefix.values, length, task.window)
+    return [task.decode(row) for row in text.cpu()]
+
+
+def continue_text(write: Callable[[Tensor, int], Tensor], beginning: Tensor, length: int, window: int) -> Tensor:
+    """A text of so many tokens by a model that sees one window: it continues from the last half of each.
+
+    `write` takes the tokens before, (rows, P), and the length to reach, and returns all of them, (rows, length).
+    """
+    text = write(beginning[:, -(window - 1) :], min(length, window))
+    text = torch.cat([beginning[:, : -(window - 1)], text], dim=1)
+    while text.shape[1] < length:
+        seen = text[:, -(window // 2) :]
+        more = write(seen, min(seen.shape[1] + length - text.shape[1], window))
+        text = torch.cat([text, more[:, seen.shape[1] :]], dim=1)
+    return text

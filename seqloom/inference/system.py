@@ -1,0 +1,97 @@
+"""A system: a model with the task and recipe it was trained with. What is done with it are functions of it.
+
+Exported models are systems too, so there is no torch here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.config.build import build_part
+from seqloom.contracts import Codec, Search, Task
+from seqloom.data.codecs.copying import Copying
+from seqloom.data.codecs.places import Places
+from seqloom.data.special_tokens import UNK
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+
+@dataclass(frozen=True)
+class System:
+    """`model` is a `seqloom.nn.model.Model`, or the engine of an exported run: whatever finds outputs."""
+
+    model: Any
+    task: Task
+    recipe: dict[str, Any]
+    path: Path | None = None
+    trust: bool = False
+    sources: tuple[Codec, ...] = ()  # more than one where the members of an ensemble read a source differently
+    exported: bool = False  # it predicts and evaluates, and cannot score, stream or be combined
+
+    def __post_init__(self) -> None:
+        if not self.sources and self.task.source is not None:
+            object.__setattr__(self, "sources", (self.task.source,))
+
+
+def build_search(system: System, **settings: Any) -> Search:
+    """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
+    search: Search = build_part("search", search_table(system, **settings), "search", system.trust)
+    return search
+
+
+def search_table(system: System, **settings: Any) -> dict[str, Any]:
+    """The search as a table of a recipe."""
+    ours = system.recipe["search"]
+    return settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
+
+
+def encode_source(system: System, source: Any) -> list[np.ndarray]:
+    """The source as each codec reads it."""
+    found = [encode(codec, source, "source") for codec in system.sources]
+    if isinstance(system.task.target, Places):
+        system.task.target.check([], source, len(found[0]))
+    return found
+
+
+def encode(codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
+    """A value as tokens or vectors, at least one; with `known`, all of them tokens that the model can write."""
+    tokens: np.ndarray = codec.read(value) if what == "source" else codec.encode(value)
+    if not len(tokens):
+        raise SeqloomError(f"the {what} {value!r} is empty: give at least one token")
+    if known and UNK in tokens.tolist():
+        raise SeqloomError(f"the {what} {value!r} has tokens that are not in this model's vocabulary: leave them out")
+    return tokens
+
+
+def pieces(codec: Any, tokens: Any, source: Any = None) -> list[str]:
+    """Each token as people read it; a copied one as the source spells it."""
+    if isinstance(codec, Copying):
+        return codec.pieces(tokens, source)
+    return list(codec.pieces(tokens)) if hasattr(codec, "pieces") else [str(token) for token in map(int, tokens)]
+
+
+def has_unknown_source(system: System, source: Any) -> bool:
+    """Whether a source has tokens that are not in the vocabulary."""
+    reads = [codec for codec in system.sources if codec.vocabulary and codec.chooses != "copies"]
+    return any(UNK in codec.encode(source).tolist() for codec in reads)
+
+
+def has_unknown_target(system: System, example: Example) -> bool:
+    """Whether a target has tokens that the model can neither write nor copy."""
+    target = system.task.target
+    return target.vocabulary is not None and UNK in target.encode(example.target, example.source).tolist()
+
+
+def as_example(pair: Any, has_source: bool) -> Example:
+    """An example as it is, or made of (source, target); a language model takes the target alone."""
+    if isinstance(pair, Example):
+        return pair
+    if not has_source:
+        return Example(None, pair)
+    if isinstance(pair, str) or len(pair) != 2:
+        raise SeqloomError(f"expected (source, target), not {pair!r}")
+    return Example(*pair)

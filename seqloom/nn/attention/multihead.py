@@ -1,0 +1,117 @@
+"""Multi-head attention: several scaled dot products side by side.
+
+Vaswani et al. 2017, section 3.2.2.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from seqloom.contracts import Attention
+from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.linear import Linear, linear_of_several
+from seqloom.nn.ops.packing import Packing
+from seqloom.types import Memory, State
+
+
+class MultiHead(Attention):
+    """Attends a memory like every attention; Transformer layers also call `attend` on keys of their own."""
+
+    def __init__(self, *, query_size: int, memory_size: int, heads: int = 4, dropout: float = 0.0):
+        super().__init__()
+        if query_size % heads:
+            raise ValueError(f"heads = {heads} does not divide the size {query_size}")
+        self.output_size = query_size
+        self.heads = heads
+        self.query = Linear(query_size, query_size)
+        self.key_value = Linear(memory_size, 2 * query_size)
+        self.output = Linear(query_size, query_size)
+        self.dropout = Dropout(dropout)
+        for projection in (self.query, self.key_value):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+        nn.init.zeros_(self.output.bias)
+
+    def prepare(self, memory: Memory) -> Memory:
+        packing = Packing(memory.mask)
+        return memory.with_extra(**self.prepared(packing.pack(memory.states), packing))
+
+    def prepared(self, states: Tensor, packing: Packing) -> State:
+        """What `look` reads of a memory with these states.  (N, D)"""
+        keys, values = self.keys_values(states, packing)
+        return {"keys": keys, "values": values, **({} if packing.full else {"bias": bias(packing.mask)})}
+
+    def queries(self, states: Tensor, packing: Packing) -> Tensor:
+        """(N, D) -> (B, heads, T, d)"""
+        return packing.unpack_heads(self.query(states), self.heads)[0]
+
+    def keys_values(self, states: Tensor, packing: Packing) -> Tensor:
+        """(N, D) -> (2, B, heads, T, d)"""
+        return packing.unpack_heads(self.key_value(states), self.heads, 2)
+
+    def queries_keys_values(self, states: Tensor, packing: Packing) -> Tensor:
+        """Of states that attend each other.  (N, D) -> (3, B, heads, T, d)"""
+        return packing.unpack_heads(linear_of_several(states, (self.query, self.key_value)), self.heads, 3)
+
+    def forward(
+        self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
+    ) -> tuple[Tensor, State, Tensor | None]:
+        packing = Packing.full_of(query.shape[0], query.shape[1], query.device)
+        context, weight = self.look(query.flatten(0, 1), packing, memory, weights)
+        return context.view(*query.shape[:2], -1), state, weight
+
+    def look(
+        self, query: Tensor, packing: Packing, memory: Memory, weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """At a prepared memory, n rows a source.  (N, D) -> (N, D), (rows, heads, Q, T)"""
+        asked, extra = together(self.queries(query, packing), memory.rows), memory.extra
+        context, weight = self.attend(asked, extra["keys"], extra["values"], extra.get("bias"), weights=weights)
+        return self.output(packing.pack_heads(apart(context, packing.width))), (
+            None if weight is None else apart(weight, packing.width)
+        )
+
+    def attend(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        bias: Tensor | None = None,
+        causal: bool = False,
+        weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """(B, heads, Q, d), twice (B, heads, T, d), bias (B, 1, 1 or Q, T) -> (B, heads, Q, d), (B, heads, Q, T)
+
+        The bias is added to scores, -inf where a query may not look; `causal` stands instead of one: query i sees
+        keys 0..i.
+        """
+        if bias is not None:
+            bias = bias.to(query.dtype)
+        if not weights and not self.dropout.active:
+            return scaled_dot_product_attention(query, keys, values, bias, is_causal=causal), None
+        if causal:
+            bias = query.new_full((query.shape[2], keys.shape[2]), float("-inf")).triu(1)
+        scores = torch.matmul(query * query.shape[-1] ** -0.5, keys.transpose(2, 3))
+        if bias is not None:
+            scores = scores + bias
+        weight = torch.softmax(scores, dim=-1)
+        return self.dropout(weight) @ values, weight if weights else None
+
+
+def bias(mask: Tensor) -> Tensor:
+    """What is added to scores: nothing, or -inf where the mask is false.  (B, T) or (B, Q, T) -> (B, 1, 1 or Q, T)"""
+    added = torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
+    return added[:, None, None] if mask.dim() == 2 else added[:, None]
+
+
+def together(values: Tensor, sources: int) -> Tensor:
+    """Rows of one source as one.  (rows, heads, Q, ...) -> (B, heads, n * Q, ...)"""
+    if len(values) == sources:
+        return values
+    return values.unflatten(0, (sources, -1)).transpose(1, 2).flatten(2, 3)
+
+
+def apart(values: Tensor, width: int) -> Tensor:
+    """The inverse.  (B, heads, n * Q, ...) -> (rows, heads, Q, ...)"""
+    if values.shape[2] == width:
+        return values
+    return values.unflatten(2, (-1, width)).transpose(1, 2).flatten(0, 1)

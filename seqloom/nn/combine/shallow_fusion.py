@@ -1,0 +1,165 @@
+"""Shallow fusion: a decoder and a language model that choose every token together. A decoder of decoders.
+
+Gulcehre et al. 2015, section 4.1: score = log p(y_t | y_<t, x) + weight * log p_LM(y_t | y_<t). Both are normalised,
+their sum is not. The language model hears nothing of blanks and has no opinion on them: an output of a
+transducer, which adds up all ways to write it, is worth log p(y | x) + weight * log p_LM(y) too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Decoder, Head, Stepper
+from seqloom.data.special_tokens import SPECIAL, correspondence
+from seqloom.errors import SeqloomError
+from seqloom.types import Memory, Output, Padded, State, hold
+
+NAME = "language_model"
+LM_WEIGHT = 0.3  # unless another is given
+OURS = len(SPECIAL)  # tokens of every vocabulary, which come first
+
+
+class ShallowFusion(Decoder):
+    """State: the decoder's, and "language_model": its "state" and, for silence, what it "said" last (rows, V).
+
+    Each begins with its own BOS. Both write with the same tokens; `tokens` says where the language model has each of
+    the decoder's, if not in the same order.
+    """
+
+    scores = "log_probs"
+
+    tokens: Tensor | None
+
+    def __init__(
+        self, *, decoder: Decoder, language_model: Decoder, weight: float, tokens: Sequence[int] | None = None
+    ):
+        super().__init__()
+        if not 0 <= weight < float("inf"):
+            raise SeqloomError(f"lm_weight = {weight}: expected a number of 0 or more")
+        for one in (decoder, language_model):
+            if isinstance(one, Head):
+                raise SeqloomError("a head says its output at once: it takes no language model, and is none")
+        if decoder.chooses:
+            raise SeqloomError(
+                "lm: a run that copies or points does not support --lm; give the language model to `rescore`"
+            )
+        if language_model.blanks:
+            raise SeqloomError("a decoder with blanks is no language model: give a run without a source")
+        self.decoder, self.language_model, self.weight = decoder, language_model, weight
+        self.register_buffer("tokens", None if tokens is None else torch.tensor(tokens), persistent=False)
+        self.bos, self.eos, self.blanks, self.online = decoder.bos, decoder.eos, decoder.blanks, decoder.online
+        self.advances, self.may_rise = decoder.advances, decoder.may_rise
+        self.length_ratio, self.length_offset = decoder.length_ratio, decoder.length_offset
+
+    def prepare(self, memory: Memory) -> Memory:
+        memory = self.decoder.prepare(memory)
+        empty = self.language_model.prepare(Memory.empty(memory.rows, memory.states.device))
+        return replace(memory, parts={**memory.parts, NAME: empty})
+
+    def start(self, memory: Memory) -> State:
+        begun: State = {"state": self.language_model.start(memory.parts[NAME])}
+        if self.blanks:
+            begun["said"], _ = self.asked(torch.full_like(memory.lengths, self.bos), begun["state"], memory)
+        return {**self.decoder.start(alone(memory)), NAME: begun}
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        scores, after = self.decoder.step(token, without(state), alone(memory))
+        if self.decoder.scores == "logits":
+            scores = scores.log_softmax(-1)
+        ours = state[NAME]
+        if not self.blanks:
+            said, heard = self.asked(token, ours["state"], memory)
+            return self.fused(scores, said), {**after, NAME: {"state": heard}}
+        quiet = torch.isin(token, torch.tensor(self.blanks, device=token.device))
+        if not bool(quiet.all()):
+            said, heard = self.asked(token, ours["state"], memory)
+            ours = hold(quiet, {"state": heard, "said": said}, ours)
+        return self.fused(scores, ours["said"]), {**after, NAME: ours}
+
+    def asked(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        """The language model's log-probabilities after a token, and its state.  (rows, V)"""
+        scores, after = self.language_model.step(self.translated(token), state, memory.parts[NAME])
+        return self.said(scores), after
+
+    def translated(self, tokens: Tensor) -> Tensor:
+        """Tokens as the language model has them."""
+        theirs = tokens if self.tokens is None else self.tokens[tokens]
+        return torch.where(tokens == self.bos, self.language_model.bos, theirs)
+
+    def said(self, scores: Tensor) -> Tensor:
+        """The language model's log-probabilities of the decoder's tokens.  (..., its V) -> (..., V)"""
+        log_probs = scores.log_softmax(-1)
+        return log_probs if self.tokens is None else log_probs[..., self.tokens]
+
+    def fused(self, scores: Tensor, said: Tensor) -> Tensor:
+        """The sum of both, where both have an opinion.  twice (..., V)"""
+        if scores.shape[-1] != said.shape[-1]:
+            both = f"{scores.shape[-1]} and {said.shape[-1]}"
+            raise SeqloomError(f"decoder and language model score {both} tokens; expected one vocabulary")
+        if not self.weight:  # 0 times -inf would be no number
+            return scores
+        opinion = self.weight * said
+        opinion[..., list(self.blanks)] = 0
+        return scores + opinion
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        if self.blanks:
+            return Stepper.__call__(self, memory, inputs, state, attention)
+        ours = self.decoder(alone(memory), inputs, None if state is None else without(state), attention)
+        heard = Padded(self.translated(inputs.values), inputs.lengths)
+        theirs = self.language_model(memory.parts[NAME], heard, None if state is None else state[NAME]["state"])
+        sizes = [ours.hidden.shape[-1], theirs.hidden.shape[-1]]
+
+        def project(hidden: Tensor) -> Tensor:
+            one, other = hidden.split(sizes, dim=-1)
+            scores = ours.project(one)
+            scores = scores.log_softmax(-1) if self.decoder.scores == "logits" else scores
+            return self.fused(scores, self.said(theirs.project(other)))
+
+        hidden = torch.cat([ours.hidden, theirs.hidden], dim=-1)
+        return Output(hidden, project, {**ours.state, NAME: {"state": theirs.state}}, ours.attention)
+
+    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
+        """What each output is worth to a search, which is no probability.  (rows,)"""
+        ours = self.decoder.log_prob(alone(memory), inputs, targets)
+        heard = Padded(self.translated(inputs.values), inputs.lengths)
+        said = self.said(self.language_model(memory.parts[NAME], heard).scores)  # (rows, U, V)
+        chosen = said.gather(2, targets.values[:, :, None])[:, :, 0].masked_fill(~targets.mask, 0)
+        return ours + self.weight * chosen.sum(1)
+
+    def limit(self, memory: Memory) -> Tensor:
+        limit: Tensor = self.decoder.limit(alone(memory))
+        return limit
+
+    def states_read(self, state: State, memory: Memory) -> Any:
+        return self.decoder.states_read(without(state), alone(memory))
+
+    def first_needed(self, state: State) -> int:
+        return self.decoder.first_needed(without(state))
+
+
+def same_tokens(ours: Any, theirs: Any) -> list[int] | None:
+    """Where a codec has each token of another: None if it lacks one, or divides a text in another way.
+
+    Characters and words are tokens by themselves, whatever order they were learned in; pieces of words are not.
+    """
+    ways = {(getattr(each, "units", None), getattr(each, "lowercase", None)) for each in (ours, theirs)}
+    if len(ways) > 1 or ways.pop()[0] not in ("char", "word"):
+        return None
+    found = correspondence(ours, theirs)
+    return None if any(symbol < OURS for symbol in found[OURS:]) else found
+
+
+def alone(memory: Memory) -> Memory:
+    """The memory as the decoder has prepared it."""
+    return replace(memory, parts=without(memory.parts))
+
+
+def without(entries: dict[str, Any]) -> dict[str, Any]:
+    """All but the language model's."""
+    return {name: entry for name, entry in entries.items() if name != NAME}

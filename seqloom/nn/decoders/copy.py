@@ -1,0 +1,143 @@
+"""Copying: a decoder that writes words of its vocabulary, or words that stand in the source.
+
+Any decoder is made to copy. With s what it has thought, a the weights of an attention that s asks, and c its context,
+    p_vocabulary = softmax(P(s + W c))        g = sigmoid(w . [s; c] + b)
+mixture="soft"     p(word) = g p_vocabulary(word) + (1 - g) sum of a_j over the places j of the word
+                   See, Liu & Manning 2017, eq. 8 and 9: pointer-generator networks; Gu et al. 2016
+mixture="switch"   p(word) = g p_vocabulary(word)        p(place) = (1 - g) sum of a_j over the places of its word
+                   Gulcehre et al. 2016, section 3: pointing the unknown words; targets tell which of both it was
+The token of a word that the vocabulary lacks is vocabulary + the first place of the source where it stands, so that a
+source of T words has vocabulary + T of them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqloom.contracts import Attention, Decoder
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.inner import inner_decoder, one_step
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.ops.pointing import pointed
+from seqloom.types import Memory, Output, Padded, State
+
+GENERATOR = partial(Recurrent, attention=Additive)
+OURS = "copy"  # where a memory has what this decoder prepared
+
+
+class Copy(Decoder):
+    """State: {"decoder": the inner one's, "attention": its own}. Scores are log-probabilities.
+
+    `written` is the target's number of each token of the source, unk where it has none.
+    """
+
+    chooses, reads_source, scores = "copies", True, "log_probs"
+    written: Tensor
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        memory_size: int,
+        bos: int,
+        eos: int,
+        unk: int,
+        written: Sequence[int],
+        source_vocabulary: int | None = None,
+        decoder: Callable[..., Decoder] = GENERATOR,
+        attention: Callable[..., Attention] = Additive,
+        mixture: Literal["soft", "switch"] = "soft",
+        length_ratio: float = 2.0,
+        length_offset: int = 10,
+    ):
+        super().__init__()
+        if not memory_size or source_vocabulary is None:
+            raise ValueError("copying needs a source of tokens: add [encoder] and task.source")
+        self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
+        self.bos, self.eos, self.unk, self.vocabulary, self.mixture = bos, eos, unk, vocabulary, mixture
+        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.hidden_size, self.unknown = self.decoder.hidden_size, (source_vocabulary, unk)
+        self.attention = attention(query_size=self.hidden_size, memory_size=memory_size)
+        if self.attention.monotonic:
+            raise ValueError("attention of copying must not be monotonic: it would find nothing to copy now and then")
+        self.context = nn.Linear(self.attention.output_size, self.hidden_size, bias=False)
+        self.gate = nn.Linear(self.hidden_size + self.attention.output_size, 1)
+        self.register_buffer("written", torch.tensor(written, dtype=torch.long), persistent=False)
+
+    @property
+    def grows(self) -> bool:  # type: ignore[override]  # as the inner one does
+        return self.decoder.grows
+
+    def prepare(self, memory: Memory) -> Memory:
+        """Which token each place writes, and which places write the same."""
+        source = memory.parts["source"].states  # (B, T)
+        alone = replace(memory, parts={})
+        same = source[:, :, None] == source[:, None]  # (B, T, T)
+        places = self.vocabulary + same.long().argmax(-1)  # (B, T): the first
+        if self.mixture == "soft":
+            known = self.written[source.clamp(max=len(self.written) - 1)]
+            lacks = (source >= len(self.written)) | (known == self.unk)
+            places = torch.where(lacks, places, known)
+            same = places[:, :, None] == places[:, None]  # two words of the source may be one of the target
+        earlier = same.long().tril(-1).sum(-1) > 0
+        ours = {
+            "symbols": places,
+            "same": (same & memory.mask[:, :, None]).to(memory.states.dtype),
+            "chosen": memory.mask & ~earlier,
+            "attention": self.attention.prepare(replace(alone, extra={})).extra,
+        }
+        return self.decoder.prepare(alone).with_extra(**{OURS: ours})
+
+    def start(self, memory: Memory) -> State:
+        return {"decoder": self.decoder.start(inner(memory)), "attention": self.attention.start(memory)}
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        return one_step(self, token, state, memory)
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        if state is None:
+            state = self.start_rows(memory, inputs.values.shape[0])
+        read = Padded(self.known(inputs.values), inputs.lengths)
+        output: Output = self.decoder(inner(memory), read, state["decoder"], attention)
+        ours = replace(memory, extra=memory.extra[OURS]["attention"])
+        context, looked, weights = self.attention(output.hidden, ours, state["attention"], True, inputs.lengths)
+        assert weights is not None
+        hidden = output.hidden + self.context(context)
+        gate = self.gate(torch.cat([output.hidden, context], dim=-1))  # (rows, U, 1)
+        scores = self.mixed(output.project(hidden), gate, weights.mean(1), memory)
+        maps = {**output.attention, "source": weights[:, None]} if attention else {}  # (rows, 1, heads, U, T)
+        after = {"decoder": output.state, "attention": looked}
+        copied = torch.sigmoid(-gate)[..., 0] if attention else None
+        return Output(hidden, lambda thought: thought, after, maps, ready=scores, copied=copied)
+
+    def mixed(self, logits: Tensor, gate: Tensor, weights: Tensor, memory: Memory) -> Tensor:
+        """(rows, U, V), (rows, U, 1), (rows, U, T) -> log-probabilities (rows, U, V + T)"""
+        ours, (rows, width, places) = memory.extra[OURS], weights.shape
+        log_probs = functional.logsigmoid(gate) + logits.log_softmax(-1)
+        log_probs = functional.pad(log_probs, (0, places), value=float("-inf"))
+        folded = weights.reshape(memory.rows, -1, places)  # (B, n * U, T): n rows a source
+        shares = (folded @ ours["same"].to(weights.dtype)).view(rows, width, places)
+        each = memory.owner(rows)
+        symbols, chosen = (ours[name][each][:, None].expand(-1, width, -1) for name in ("symbols", "chosen"))
+        return pointed(log_probs, torch.sigmoid(-gate) * shares, symbols, chosen)
+
+    def known(self, tokens: Tensor) -> Tensor:
+        """What was written, as the inner decoder reads it: copies are unknown to it.  (rows, U) or (rows, U, V)"""
+        if not tokens.is_floating_point():
+            return torch.where(tokens < self.vocabulary, tokens, self.unk)
+        ours, copied = tokens[..., : self.vocabulary], tokens[..., self.vocabulary :].sum(-1, keepdim=True)
+        unknown = functional.one_hot(torch.tensor(self.unk, device=tokens.device), self.vocabulary)
+        return ours + copied * unknown
+
+    def first_needed(self, state: State) -> int:
+        return self.decoder.first_needed(state["decoder"])
+
+
+def inner(memory: Memory) -> Memory:
+    """The memory as the inner decoder has prepared it."""
+    return replace(memory, extra={name: entry for name, entry in memory.extra.items() if name != OURS})

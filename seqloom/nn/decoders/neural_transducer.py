@@ -1,0 +1,249 @@
+"""Neural Transducer: the source comes in blocks, and what is known of each is written before the next is read.
+
+Jaitly et al. 2016. In each block a recurrent decoder, whose state is carried over, writes until it says that the block
+ends: the blank. It looks only at the block, and at `previous` blocks before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Attention, Cell, Online
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.layers.embedding import embed
+from seqloom.nn.ops.alignment import Aligned, best_alignment, even_alignment, with_ends
+from seqloom.types import Memory, Output, Padded, State, hold
+
+FREE, FULL, OVER, WAITS = range(4)  # where a row stands: the block may end or not, must end, was the last, must come
+
+
+class NeuralTransducer(Online):
+    """State: {"frame", "written": tokens of this block, "writer": of the recurrent decoder}.
+
+    With `input_feeding`, as published, training goes step by step; without, it is one pass. What the last projection
+    sees has one more component: where the row stands.
+    """
+
+    eos: int
+    trained_by: ClassVar[tuple[str, ...]] = ("alignment",)
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        memory_size: int,
+        bos: int,
+        eos: int,
+        blank: int,
+        block: int = 10,
+        previous: int = 0,
+        symbols_per_block: int = 4,
+        embedding_size: int = 256,
+        size: int = 256,
+        layers: int = 1,
+        cell: Callable[..., Cell] = LSTM,
+        attention: Callable[..., Attention] = Additive,
+        input_feeding: bool = True,
+        residual: bool = False,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        if not memory_size:
+            raise ValueError("this decoder writes what it reads of a source: it needs an encoder")
+        if block < 1 or previous < 0 or symbols_per_block < 1:
+            raise ValueError(
+                f"block = {block} and symbols_per_block = {symbols_per_block} must be 1 or more, "
+                f"and previous = {previous} 0 or more"
+            )
+        self.bos, self.eos, self.blanks = bos, eos, (blank,)
+        self.block, self.previous, self.symbols_per_block = block, previous, symbols_per_block
+        self.memory_size = memory_size
+        self.writer = Recurrent(
+            vocabulary=vocabulary,
+            memory_size=memory_size,
+            bos=bos,
+            eos=eos,
+            embedding_size=embedding_size,
+            size=size,
+            layers=layers,
+            cell=cell,
+            attention=attention,
+            input_feeding=input_feeding,
+            bridge="zero",  # the end of a source is not known at its beginning
+            residual=residual,
+            dropout=dropout,
+        )
+        self.hidden_size = self.writer.hidden_size + 1
+
+    def prepare(self, memory: Memory) -> Memory:
+        return memory  # blocks are prepared one by one, wherever chunks are cut
+
+    def limit(self, memory: Memory) -> Tensor:
+        return self.blocks(memory) * self.symbols_per_block + 1
+
+    def states_read(self, state: State, memory: Memory) -> Tensor:
+        frame: Tensor = state["frame"]
+        return torch.minimum(frame + self.block, memory.offset + memory.lengths[memory.owner(len(frame))])
+
+    def first_needed(self, state: State) -> int:
+        return max(super().first_needed(state) - self.previous * self.block, 0)
+
+    def start(self, memory: Memory) -> State:
+        nothing = torch.zeros_like(memory.lengths)
+        return {"frame": nothing, "written": nothing, "writer": self.writer.start(self.looked(memory, nothing))}
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        state, standing = self.entered(token, state, memory)
+        frame = state["frame"].view(memory.rows, -1)
+        if bool((frame == frame[:, :1]).all()):  # rows of one source in one block: it is prepared once
+            frame = frame[:, :1]
+        windows = self.looked(memory, frame.flatten())
+        embedded = self.writer.dropout(embed(self.writer.embedding, token))
+        hidden, writer, _ = self.writer.advance(embedded, self.renewed(token, state["writer"], windows), windows)
+        return self.project(torch.cat([hidden, standing.to(hidden.dtype)], dim=-1)), {**state, "writer": writer}
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        rows, width = inputs.values.shape
+        state = self.start_rows(memory, rows) if state is None else state
+        now: State = {name: state[name] for name in ("frame", "written")}
+        frames, standings = [], []
+        for time, token in enumerate(inputs.values.unbind(1)):
+            after, standing = self.entered(token, now, memory)
+            frames.append(after["frame"])
+            standings.append(standing)
+            now = hold(inputs.lengths <= time, after, now)
+        # all that any step looks at, step by step
+        windows = self.windows(memory, torch.cat(frames), memory.owner(rows).repeat(width))
+        embedded = self.writer.dropout(embed(self.writer.embedding, inputs.values))  # (rows, U, E)
+        follow = self.unrolled if self.unrolls else self.run
+        hidden, now["writer"], weights = follow(embedded, inputs, state["writer"], windows, attention)
+        maps = {"source": self.spread(weights, torch.stack(frames, dim=1), memory)} if weights is not None else {}
+        return Output(torch.cat([hidden, torch.stack(standings, dim=1).to(hidden.dtype)], -1), self.project, now, maps)
+
+    @property
+    def unrolls(self) -> bool:
+        """Whether a step needs what attention said before, so that steps must go one by one."""
+        return self.writer.unrolls or self.remembers
+
+    @property
+    def remembers(self) -> bool:
+        """Whether attention has a state of its own, which begins anew with each block."""
+        assert self.writer.attention is not None
+        return bool(self.writer.attention.start(Memory.empty(0)))
+
+    def run(
+        self, embedded: Tensor, inputs: Padded, state: State, windows: Memory, weights: bool
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """All steps in one: the whole recurrence first, then the whole attention."""
+        assert self.writer.attention is not None
+        hidden, layers = self.writer.stack.run(Padded(embedded, inputs.lengths), state["layers"])
+        asked = hidden.transpose(0, 1).flatten(0, 1)[:, None]  # (U * rows, 1, size)
+        context, _, weight = self.writer.attention(asked, self.writer.prepare(windows), {}, weights)
+        context = context[:, 0].unflatten(0, (-1, len(hidden))).transpose(0, 1)  # (rows, U, C)
+        if weight is not None:
+            weight = weight[:, :, 0].unflatten(0, (-1, len(hidden))).movedim(0, 2)
+        return self.writer.dropout(self.writer.joined(hidden, context)), {**state, "layers": layers}, weight
+
+    def unrolled(
+        self, embedded: Tensor, inputs: Padded, state: State, windows: Memory, weights: bool
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """Step after step; a row that has ended keeps its state."""
+        hiddens, maps = [], []
+        rows, width = inputs.values.shape
+        states, lengths = windows.states.unflatten(0, (width, rows)), windows.lengths.view(width, rows)
+        for time, (symbol, seen, length) in enumerate(zip(embedded.unbind(1), states.unbind(0), lengths.unbind(0))):
+            window = self.writer.prepare(Memory(seen, length))
+            before = self.renewed(inputs.values[:, time], state, window)
+            hidden, after, weight = self.writer.advance(symbol, before, window, weights)
+            state = hold(inputs.lengths <= time, after, state)
+            hiddens.append(hidden)
+            if weight is not None:
+                maps.append(weight)
+        return torch.stack(hiddens, dim=1), state, torch.cat(maps, dim=2) if maps else None
+
+    def entered(self, token: Tensor, state: State, memory: Memory) -> tuple[State, Tensor]:
+        """Clock and count after a token, and where the row stands then.  (rows, 1)"""
+        total = (memory.offset + memory.lengths).index_select(0, memory.owner(len(token)))
+        ends = token == self.blanks[0]
+        frame = torch.minimum(state["frame"] + self.block * ends, total)
+        written = torch.where(ends | (token == self.bos), 0, state["written"] + 1)
+        standing = torch.where(written >= self.symbols_per_block, FULL, FREE)
+        if memory.closed:
+            standing = standing.masked_fill(frame >= total, OVER)
+        else:
+            standing = standing.masked_fill(frame + self.block > total, WAITS)
+        return {**state, "frame": frame, "written": written}, standing[:, None]
+
+    def renewed(self, token: Tensor, writer: State, windows: Memory) -> State:
+        """An attention's memory of its own ends with the block."""
+        if not self.remembers:
+            return writer
+        assert self.writer.attention is not None
+        fresh = self.writer.attention.start(windows.select(windows.owner(len(token))))
+        return {**writer, "attention": hold(token != self.blanks[0], fresh, writer["attention"])}
+
+    def looked(self, memory: Memory, frame: Tensor) -> Memory:
+        """What rows at these frames look at, prepared."""
+        return self.writer.prepare(self.windows(memory, frame))
+
+    def windows(self, memory: Memory, frame: Tensor, owner: Tensor | None = None) -> Memory:
+        """What rows at these frames look at: (rows, width, D), not yet prepared."""
+        rows = memory.owner(len(frame)) if owner is None else owner
+        states = memory.states if memory.states.shape[1] else memory.states.new_zeros(memory.rows, 1, self.memory_size)
+        until = torch.minimum(frame + self.block, (memory.offset + memory.lengths).index_select(0, rows))
+        lengths = (until - self.first(frame)).clamp(min=1)  # a row that waits or is over looks at anything
+        return Memory(states[rows[:, None], self.places(frame, memory)], lengths)
+
+    def first(self, frame: Tensor) -> Tensor:
+        """The first state that rows at these frames look at."""
+        return (frame - self.previous * self.block).clamp(min=0)
+
+    def places(self, frame: Tensor, memory: Memory) -> Tensor:
+        """Where in the memory the states of a window stand.  (...) -> (..., width)"""
+        width = torch.arange((1 + self.previous) * self.block, device=frame.device)
+        return (self.first(frame)[..., None] - memory.offset + width).clamp(0, max(memory.states.shape[1] - 1, 0))
+
+    def spread(self, weights: Tensor, frame: Tensor, memory: Memory) -> Tensor:
+        """Weights within windows as weights over the memory.  (rows, heads, U, width) -> (rows, 1, heads, U, T)"""
+        whole = weights.new_zeros(*weights.shape[:3], memory.states.shape[1])
+        return whole.scatter_add(3, self.places(frame, memory)[:, None].expand_as(weights), weights)[:, None]
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities.  (..., hidden_size) -> (..., V)"""
+        logits, standing = self.writer.project(hidden[..., :-1]), hidden[..., -1:]
+        symbols = torch.arange(logits.shape[-1], device=logits.device)
+        never = (symbols == self.bos) | (symbols == self.eos)
+        scores = logits.masked_fill(never, float("-inf")).log_softmax(-1)
+        for place, symbol in ((FULL, self.blanks[0]), (OVER, self.eos), (WAITS, None)):
+            certain = torch.where(symbols == symbol, 0.0, float("-inf")) if symbol is not None else float("-inf")
+            scores = torch.where(standing == place, certain, scores)
+        return scores
+
+    # -- alignments
+
+    def blocks(self, memory: Memory) -> Tensor:
+        """How many blocks each source has.  (B,)"""
+        return (memory.offset + memory.lengths + self.block - 1) // self.block
+
+    def aligned(self, memory: Memory, targets: Padded, *, even: bool = False, beam_size: int = 0) -> Aligned:
+        """Targets, a row a source, with the ends of blocks where they are best, or with as many tokens in each."""
+        blocks = self.blocks(memory)
+        possible = targets.lengths - 1 <= blocks * self.symbols_per_block
+        if even:
+            counts = even_alignment(targets, blocks)
+        else:
+            counts = best_alignment(self, memory, targets, blocks, self.symbols_per_block, beam_size)
+        return with_ends(targets, counts, blocks, self.bos, self.blanks[0], possible)
+
+    def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
+        """Of the best alignment that is found: what all of them have together is at least that."""
+        memory = memory.select(memory.owner(len(targets.lengths)))
+        aligned = self.aligned(memory, targets)
+        total = super().log_prob(memory, aligned.inputs, aligned.targets)
+        return total.masked_fill(~aligned.possible, float("-inf"))

@@ -1,0 +1,247 @@
+"""Recurrent decoder, with or without attention.
+
+No attention: Sutskever, Vinyals & Le 2014; with `feed_context` the summary of the source enters every step, and with
+`deep_output` logits are made of [s; c; y], the token before among them (Cho et al. 2014).
+order="bahdanau" asks the memory with the state before the step (Bahdanau, Cho & Bengio 2015), order="luong" with the
+state after it (Luong, Pham & Manning 2015), which lets all steps of teacher forcing run in one fused kernel. The
+context joins the state by
+    combine="concat"   tanh(W [c; s])                    Luong eq. 5
+    combine="add"      W_out s + W_att c as logits       lecture 004
+    combine="rnn"      one more recurrent step on c      lecture 002
+    combine="state"    c is the new state                lecture 004
+and with `input_feeding` enters the next step too. Order and combination mean nothing without attention.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.contracts import Attention, Cell, Decoder
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.layers.embedding import embed
+from seqloom.nn.layers.recurrent import RecurrentStack
+from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.linear import projection
+from seqloom.types import Memory, Output, Padded, State, hold
+
+
+class Recurrent(Decoder):
+    """State: {"layers": cells, "attention": its own, "fed": (rows, width) with input feeding}."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        memory_size: int,
+        bos: int,
+        eos: int | None,
+        embedding_size: int = 256,
+        size: int = 256,
+        layers: int = 1,
+        cell: Callable[..., Cell] = LSTM,
+        attention: Callable[..., Attention] | None = None,
+        order: Literal["luong", "bahdanau"] = "luong",
+        combine: Literal["concat", "add", "rnn", "state"] = "concat",
+        input_feeding: bool = False,
+        feed_context: bool = False,
+        deep_output: bool = False,
+        bridge: Kind = "dense",
+        residual: bool = False,
+        dropout: float = 0.0,
+        tied: bool = False,
+        length_ratio: float = 2.0,
+        length_offset: int = 10,
+    ):
+        super().__init__()
+        if attention is not None and not memory_size:
+            raise ValueError("attention needs an encoder to attend: add [encoder], or leave attention out")
+        if input_feeding and attention is None:
+            raise ValueError("input_feeding feeds the attention back: it needs attention")
+        if combine == "state" and order == "bahdanau":
+            raise ValueError('combine = "state" needs order = "luong": the step itself would have no say')
+        if feed_context and not memory_size:
+            raise ValueError("feed_context feeds the summary of a source: it needs an encoder")
+        self.bos, self.eos = bos, eos
+        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.order, self.combine = order, combine
+        self.feed_context, self.deep_output = feed_context, deep_output
+        self.embedding = nn.Embedding(vocabulary, embedding_size)
+        self.dropout = Dropout(dropout)
+
+        self.attention = attention(query_size=size, memory_size=memory_size) if attention else None
+        context_size = self.attention.output_size if self.attention else 0
+        # To begin with the summary of a source is to have read it.
+        self.online = self.attention is not None and self.attention.monotonic and bridge == "zero" and not feed_context
+        self.hidden_size = size
+        if self.attention is not None:
+            if combine == "concat":
+                self.hidden_size = embedding_size if tied else size
+                self.join = nn.Linear(context_size + size, self.hidden_size)
+            elif combine == "add":
+                self.hidden_size = size + context_size
+            elif combine == "rnn":
+                self.refine = cell(input_size=context_size, size=size)
+            else:
+                self.become = nn.Identity() if context_size == size else nn.Linear(context_size, size, bias=False)
+        self.fed_size = (context_size if combine == "add" else self.hidden_size) if input_feeding else 0
+        if deep_output:
+            self.hidden_size += (context_size if self.attention else memory_size) + embedding_size
+        if tied and self.hidden_size != embedding_size:
+            raise ValueError(f"tied needs embedding_size = {self.hidden_size}, the width before the softmax")
+        self.output = None if tied else nn.Linear(self.hidden_size, vocabulary)
+
+        looked_up = context_size if order == "bahdanau" else 0
+        summary = memory_size if feed_context else 0
+        self.stack = RecurrentStack(
+            cell=cell,
+            input_size=embedding_size + summary + self.fed_size + looked_up,
+            size=size,
+            layers=layers,
+            residual=residual,
+            dropout=dropout,
+        )
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
+
+    def prepare(self, memory: Memory) -> Memory:
+        return self.attention.prepare(memory) if self.attention is not None else memory
+
+    def start(self, memory: Memory) -> State:
+        rows = memory.rows
+        state: State = {"layers": self.bridging(memory, self.stack.start(rows))}
+        if self.attention is not None:
+            state["attention"] = self.attention.start(memory)
+        if self.fed_size:
+            state["fed"] = self.embedding.weight.new_zeros(rows, self.fed_size)
+        return state
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        hidden, state, _ = self.advance(self.dropout(embed(self.embedding, token)), state, memory)
+        scores = self.project(hidden)
+        if self.attention is not None:
+            scores = self.attention.hold_back(scores, state["attention"], memory)
+        return scores, state
+
+    def states_read(self, state: State, memory: Memory) -> Tensor | None:
+        return (
+            self.attention.states_read(state["attention"], memory)
+            if self.online and self.attention is not None
+            else None
+        )
+
+    def first_needed(self, state: State) -> int:
+        return 0 if self.attention is None else self.attention.first_needed(state["attention"])
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        if state is None:
+            state = self.start_rows(memory, inputs.values.shape[0])
+        embedded = self.dropout(embed(self.embedding, inputs.values))  # (rows, U, E)
+        if self.unrolls:
+            hidden, state, weights = self.unroll(embedded, inputs, state, memory, attention)
+        else:
+            hidden, state, weights = self.run(embedded, inputs, state, memory, attention)
+        maps = {"source": weights[:, None]} if attention and weights is not None else {}  # (rows, 1, heads, U, T)
+        return Output(hidden, self.project, state, maps)
+
+    @property
+    def unrolls(self) -> bool:
+        """Whether a step needs what attention said before, so that steps must go one by one."""
+        if self.attention is None:
+            return False
+        return self.fed_size > 0 or self.order == "bahdanau" or self.combine in ("rnn", "state")
+
+    def run(
+        self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """All steps in one: the whole recurrence first, then the whole attention."""
+        entering = Padded(self.entering(embedded, memory), inputs.lengths)
+        hidden, layers = self.stack.run(entering, state["layers"])
+        after = {**state, "layers": layers}
+        context = weight = None
+        if self.attention is not None:
+            context, after["attention"], weight = self.attention(
+                hidden, memory, state["attention"], weights, inputs.lengths
+            )
+            hidden = self.joined(hidden, context)
+        return self.before_softmax(hidden, context, embedded, memory), after, weight
+
+    def unroll(
+        self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """Step after step; a row that has ended keeps its state."""
+        hiddens: list[Tensor] = []
+        maps: list[Tensor] = []
+        running = inputs.mask
+        for time, row in enumerate(embedded.unbind(1)):
+            hidden, new, weight = self.advance(row, state, memory, weights)
+            state = hold(~running[:, time], new, state)
+            hiddens.append(hidden)
+            if weight is not None:
+                maps.append(weight)
+        return torch.stack(hiddens, dim=1), state, torch.cat(maps, dim=2) if maps else None
+
+    def advance(
+        self, embedded: Tensor, state: State, memory: Memory, weights: bool = False
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """One step.  (rows, E) -> (rows, hidden_size)"""
+        inputs = [self.entering(embedded, memory)]
+        after: State = {}
+        context = weight = None
+        top = str(len(self.stack.cells) - 1)
+        if self.fed_size:
+            inputs.append(state["fed"])
+        if self.attention is not None and self.order == "bahdanau":
+            before = state["layers"][top]["hidden"]
+            context, after["attention"], weight = self.attention(before[:, None], memory, state["attention"], weights)
+            inputs.append(context[:, 0])
+        hidden, after["layers"] = self.stack.step(torch.cat(inputs, dim=-1), state["layers"])
+        if self.attention is None:
+            return self.before_softmax(hidden, None, embedded, memory), after, None
+        if context is None:
+            context, after["attention"], weight = self.attention(hidden[:, None], memory, state["attention"], weights)
+        context = context[:, 0]
+        if self.combine == "rnn":
+            hidden, refined = self.refine(self.refine.project(context), after["layers"][top])
+            if "cost" in refined:  # all else of that state is the hidden one's alone
+                after["layers"] = {**after["layers"], top: {**after["layers"][top], "cost": refined["cost"]}}
+        elif self.combine == "state":
+            hidden = self.become(context)
+            after["layers"] = {**after["layers"], top: {**after["layers"][top], "hidden": hidden}}
+        else:
+            hidden = self.joined(hidden, context)
+        if self.fed_size:
+            after["fed"] = context if self.combine == "add" else self.dropout(hidden)
+        return self.before_softmax(hidden, context, embedded, memory), after, weight
+
+    def entering(self, embedded: Tensor, memory: Memory) -> Tensor:
+        """What the stack reads of a token.  (rows, [U,] E) -> (rows, [U,] E + summary)"""
+        if not self.feed_context:
+            return embedded
+        return torch.cat([embedded, self.summary(embedded, memory)], dim=-1)
+
+    @staticmethod
+    def summary(like: Tensor, memory: Memory) -> Tensor:
+        """The summary of each row's source, as often as there are steps.  (rows, [U,] D)"""
+        rows = memory.final["summary"].index_select(0, memory.owner(like.shape[0]))
+        return rows if like.dim() == 2 else rows[:, None].expand(-1, like.shape[1], -1)
+
+    def joined(self, output: Tensor, context: Tensor) -> Tensor:
+        """State and context as one vector: (..., size), (..., context_size) -> (..., width)"""
+        if self.combine == "add":  # the output layer then computes W_out s + W_att c
+            return torch.cat([output, context], dim=-1)
+        return torch.tanh(self.join(torch.cat([context, output], dim=-1)))
+
+    def before_softmax(self, hidden: Tensor, context: Tensor | None, embedded: Tensor, memory: Memory) -> Tensor:
+        """What the last projection sees: the state, or [s; c; y].  (..., width) -> (..., hidden_size)"""
+        hidden = self.dropout(hidden)
+        if not self.deep_output:
+            return hidden
+        if context is None and memory.final:
+            context = self.summary(embedded, memory)
+        return torch.cat([hidden, embedded] if context is None else [hidden, context, embedded], dim=-1)
+
+    @property
+    def project(self) -> Callable[[Tensor], Tensor]:
+        return projection(self.output, self.embedding)

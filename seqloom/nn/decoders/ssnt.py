@@ -1,0 +1,106 @@
+"""Segment-to-segment neural transduction: at each state of the source, write or shift to the next.
+
+Yu, Buys & Blunsom 2016. After j tokens, at state i, a token is written with probability e(i, j):
+    e(i, j) = sigmoid(v . tanh(W_h h_i + W_s s_j + b) + c)
+    p(y | i, j) = softmax(V_h h_i + V_s s_j + d)
+    P = alpha(J, I), the sum over all alignments that never go back and write EOS at the last state
+As published, some probability is nobody's: that of EOS before the last state, and that of a shift at the last one.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqloom.contracts import Cell
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.aligning import Aligning
+from seqloom.nn.layers.prediction import Prediction
+from seqloom.nn.ops.frames import at_frame, closing, left
+from seqloom.nn.ops.lattice import added_log_probs_of
+from seqloom.types import Memory, Padded, State
+
+
+class SSNT(Aligning):
+    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "keys" and "encoded", h in e and in p.
+
+    At the last state it must know that it is the last: on a memory that is not closed it waits there.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        memory_size: int,
+        bos: int,
+        eos: int,
+        blank: int,
+        embedding_size: int = 256,
+        size: int = 256,
+        layers: int = 1,
+        cell: Callable[..., Cell] = LSTM,
+        hidden: int = 256,
+        dropout: float = 0.0,
+        length_ratio: float = 2.0,
+        length_offset: int = 10,
+    ):
+        super().__init__()
+        if not memory_size:
+            raise ValueError("ssnt reads as it writes: add [encoder], or take another decoder")
+        self.bos, self.eos, self.blanks = bos, eos, (blank,)
+        self.blank, self.left_out = blank, (bos, blank)
+        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.hidden_size = vocabulary
+        self.prediction = Prediction(
+            vocabulary=vocabulary,
+            embedding_size=embedding_size,
+            size=size,
+            layers=layers,
+            cell=cell,
+            dropout=dropout,
+        )
+        self.key = nn.Linear(memory_size, hidden)
+        self.query = nn.Linear(size, hidden, bias=False)
+        self.energy = nn.Linear(hidden, 1)
+        self.read = nn.Linear(memory_size, vocabulary)
+        self.wrote = nn.Linear(size, vocabulary, bias=False)
+
+    def prepare(self, memory: Memory) -> Memory:
+        return memory.with_extra(keys=self.key(memory.states), encoded=self.read(memory.states))
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        silent = token == self.blank
+        frame = state["frame"] + silent
+        prediction = self.prediction.step(token, silent, state["prediction"])
+        written = prediction["written"]
+        energy = self.energy(torch.tanh(at_frame(memory.extra["keys"], frame, memory) + self.query(written)))
+        logits = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(written)  # (rows, V)
+        logits[:, self.left_out] = float("-inf")
+        scores = logits.log_softmax(-1) + functional.logsigmoid(energy)
+        shift = functional.logsigmoid(-energy)[:, 0]
+        is_last = left(frame, memory) == 1
+        scores[:, self.blank] = shift.masked_fill(is_last, float("-inf"))
+        scores[:, self.eos] = scores[:, self.eos].masked_fill(~is_last, float("-inf"))
+        if not memory.closed:
+            scores = scores.masked_fill(is_last[:, None], float("-inf"))
+        return closing(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
+
+    def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Shifts, labels and EOS at the last state, and how many states and labels there are."""
+        owner = memory.owner(len(targets.lengths))
+        frames, labels = memory.lengths[owner], targets.lengths - 1
+        keys, encoded = memory.extra["keys"][owner], memory.extra["encoded"][owner]
+        written = self.prediction(inputs)  # (rows, U + 1, size)
+        shift, emit = self.steps(keys, encoded, self.query(written), self.wrote(written), targets.values)
+        last = emit[torch.arange(len(labels), device=labels.device), frames - 1, labels]
+        return shift, emit[:, :, :-1], last, frames, labels
+
+    def steps(
+        self, keys: Tensor, encoded: Tensor, queries: Tensor, wrote: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of a shift and of the next target, at each state after each token.  (rows, T, U + 1)"""
+        energy = self.energy(torch.tanh(keys[:, :, None] + queries[:, None]))[:, :, :, 0]
+        energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
+        (symbol,) = added_log_probs_of(encoded, wrote, targets[None], self.left_out)
+        return functional.logsigmoid(-energy), functional.logsigmoid(energy) + symbol

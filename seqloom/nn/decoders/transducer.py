@@ -1,0 +1,91 @@
+"""Sequence transducer, RNN-T: at each input it writes tokens until a blank goes on to the next.
+
+Graves 2012. The scores at input t after u tokens join what was read with what was written:
+    joint="add"   W h_t + V g_u                      the logits of both networks added, eq. 12; lecture 000
+    joint="mlp"   W tanh(W_h h_t + W_g g_u + b)      Graves, Mohamed & Hinton 2013
+An output's probability is that of all its alignments (`layers/lattice.py`), each of which ends with a blank.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.contracts import Cell
+from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.aligning import Aligning
+from seqloom.nn.layers.prediction import Prediction
+from seqloom.nn.ops.frames import at_frame, closing
+from seqloom.nn.ops.lattice import added_log_probs_of, log_probs_of
+from seqloom.types import Memory, Padded, State
+
+
+class Transducer(Aligning):
+    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "encoded", what a state contributes."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        memory_size: int,
+        bos: int,
+        eos: int,
+        blank: int,
+        embedding_size: int = 256,
+        size: int = 256,
+        layers: int = 1,
+        cell: Callable[..., Cell] = LSTM,
+        joint: Literal["add", "mlp"] = "add",
+        hidden: int = 256,
+        dropout: float = 0.0,
+        length_ratio: float = 2.0,
+        length_offset: int = 10,
+    ):
+        super().__init__()
+        if not memory_size:
+            raise ValueError("a transducer reads as it writes: add [encoder], or take another decoder")
+        self.bos, self.eos, self.blanks = bos, eos, (blank,)
+        self.blank, self.left_out = blank, (bos, eos)
+        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.hidden_size = vocabulary
+        self.prediction = Prediction(
+            vocabulary=vocabulary,
+            embedding_size=embedding_size,
+            size=size,
+            layers=layers,
+            cell=cell,
+            dropout=dropout,
+        )
+        width = vocabulary if joint == "add" else hidden
+        self.read = nn.Linear(memory_size, width)
+        self.wrote = nn.Linear(size, width, bias=False)
+        self.output = nn.Linear(hidden, vocabulary) if joint == "mlp" else None
+
+    def prepare(self, memory: Memory) -> Memory:
+        return memory.with_extra(encoded=self.read(memory.states))  # (B, T, V or hidden)
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        silent = token == self.blank
+        frame = state["frame"] + silent
+        prediction = self.prediction.step(token, silent, state["prediction"])
+        joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
+        logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
+        logits[:, self.left_out] = float("-inf")
+        scores = closing(logits.log_softmax(-1), frame, memory, self.eos)
+        return scores, {"frame": frame, "prediction": prediction}
+
+    def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Blanks, labels and the last blank, and how many inputs and labels there are."""
+        owner = memory.owner(len(targets.lengths))
+        frames, labels = memory.lengths[owner], targets.lengths - 1
+        encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))
+        symbols = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
+        if self.output is None:
+            log_probs = added_log_probs_of(encoded, written, symbols, self.left_out)
+        else:
+            hidden = torch.tanh(encoded[:, :, None] + written[:, None])  # (rows, T, U + 1, hidden)
+            log_probs = log_probs_of(self.output(hidden), symbols, self.left_out)
+        blank, label = log_probs  # (rows, T, U + 1)
+        last = blank[torch.arange(len(labels), device=labels.device), frames - 1, labels]
+        return blank, label[:, :, :-1], last, frames, labels

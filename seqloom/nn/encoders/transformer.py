@@ -1,0 +1,104 @@
+"""Transformer encoder. Vaswani et al. 2017, section 3.1.
+
+With `adaptive`, one layer is applied to each position as often as that position needs, up to `layers` times: the
+Universal Transformer (Dehghani et al. 2019, section 2.2), which before the t-th time adds to each position where it
+stands and t. A position that has halted stays as it is, to be seen by others; its state in the memory is the mean of
+those it went through, weighted as in seqloom/nn/ops/halting.py.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.contracts import Encoder
+from seqloom.nn.attention.multihead import bias
+from seqloom.nn.layers.embedding import Positioned, reading
+from seqloom.nn.layers.positions import Learned, Sinusoidal
+from seqloom.nn.layers.transformer import Norm, TransformerLayer
+from seqloom.nn.ops.halting import Halting
+from seqloom.nn.ops.mean import masked_mean
+from seqloom.nn.ops.packing import Packing
+from seqloom.types import Memory, Padded, State
+
+
+class Transformer(Encoder):
+    """Every position looks at every other, layer after layer."""
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int | None = None,
+        features: int | None = None,
+        size: int = 256,
+        layers: int = 3,
+        heads: int = 4,
+        hidden: int = 1024,
+        dropout: float = 0.1,
+        norm: Norm = "pre",
+        positions: Literal["sinusoidal", "learned"] = "sinusoidal",
+        longest: int = 512,
+        adaptive: bool = False,
+        epsilon: float = 0.01,
+    ):
+        super().__init__()
+        self.output_size = size
+        self.embedding = reading(vocabulary, features, size, scaled=True)
+        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.layers = cast(
+            Sequence[TransformerLayer],
+            nn.ModuleList(
+                TransformerLayer(size=size, heads=heads, hidden=hidden, dropout=dropout, norm=norm)
+                for _ in range(1 if adaptive else layers)
+            ),
+        )
+        self.halting = Halting(size=size, most=layers, epsilon=epsilon) if adaptive else None
+        if adaptive:
+            self.times = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=layers)
+        self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
+
+    def forward(self, source: Padded, attention: bool = False) -> Memory:
+        packing = Packing(source.mask)
+        embedded = self.embedding(packing.pack(source.values))  # (N, size)
+        climb = self.climb if self.halting is None else self.ponder
+        values, extra = climb(embedded, packing, attention)
+        states = packing.unpack(self.norm(values))  # (B, T, size)
+        summary = masked_mean(Padded(states, source.lengths))
+        return Memory(states, source.lengths, {"summary": summary}, extra)
+
+    def climb(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
+        """Layer after layer: what comes out, and the attention of each if asked."""
+        visible = None if packing.full else bias(packing.mask)
+        values = self.positioned(embedded, packing.offsets())
+        weights: list[Tensor] = []
+        for layer in self.layers:
+            values, weight = layer.encode(values, packing, visible, attention)
+            if weight is not None:
+                weights.append(weight)
+        return values, {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
+
+    def ponder(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
+        """One layer time after time; also what that cost each source, and if asked how often each position took it."""
+        assert self.halting is not None
+        visible = None if packing.full else bias(packing.mask)
+        (layer,), places = self.layers, self.positioned.positions(packing.offsets())  # (N, size)
+        start = self.positioned.dropout(embedded * self.positioned.scale)
+        weights: list[Tensor] = []
+
+        def step(number: int, state: State, running: Tensor) -> tuple[Tensor, State]:
+            before = state["values"]
+            placed = before + (places + self.times(torch.tensor(number, device=places.device))).to(before.dtype)
+            values, weight = layer.encode(placed, packing, visible, attention)
+            if weight is not None:
+                weights.append(weight)
+            values = torch.where(running[:, None], values, before)
+            return values, {"values": values}
+
+        found = self.halting(step, {"values": start}, len(start))
+        spent = {"ponder": found.ponder, "steps": found.steps}
+        extra: State = {"cost": {name: packing.unpack(each).sum(1) for name, each in spent.items()}}  # (B,) each
+        if attention:
+            extra["attention"] = torch.stack(weights, dim=1)
+            extra["steps"] = packing.unpack(found.steps)[:, :, None]  # (B, T, 1)
+        return found.output, extra

@@ -1,0 +1,51 @@
+"""One token a source, read off the memory: softmax(W s), where s is the encoder's summary.
+
+The answer of a memory network (Sukhbaatar et al. 2015, eq. 3); with `share_embeddings` W is the table of its last hop.
+"""
+
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Head
+from seqloom.errors import SeqloomError
+from seqloom.nn.layers.embedding import embedding
+from seqloom.nn.ops.linear import Projection
+from seqloom.types import Memory, Output, Padded, State
+
+
+class Word(Head):
+    """Where the encoder tells how it looked at the source, so does the output."""
+
+    def __init__(self, *, vocabulary: int, memory_size: int, pad: int):
+        super().__init__()
+        if not memory_size:
+            raise ValueError("an answer is read off a source: add [encoder] and task.source")
+        self.pad, self.hidden_size = pad, memory_size
+        self.embedding = embedding(vocabulary, memory_size)
+
+    def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
+        owner = memory.owner(one_symbol(inputs, "word"))
+        looks = {"source": memory.extra["hops"][owner]} if attention and "hops" in memory.extra else {}
+        return Output(memory.final["summary"][owner, None], self.projection(), {}, looks)  # (rows, 1, memory_size)
+
+    def projection(self) -> Projection:
+        """Padding is no answer: its vector has no gradient, and stays 0 where it is."""
+        weight = self.embedding.weight
+        bias = torch.zeros_like(weight[:, 0].detach())
+        bias[self.pad] = float("-inf")
+        return Projection(weight, bias)
+
+    def answer(self, memory: Memory) -> Padded:
+        scores: Tensor = self.projection()(memory.final["summary"])  # (B, V)
+        return Padded(scores.argmax(-1, keepdim=True), memory.lengths.new_ones(memory.rows))
+
+
+def one_symbol(inputs: Padded, kind: str) -> int:
+    """How many rows there are, each of one token."""
+    rows, length = inputs.values.shape
+    if length != 1:
+        raise SeqloomError(
+            f"{kind} says one token a source, but a target has {length}; "
+            'set task.type = "answer", and give targets of one word'
+        )
+    return rows

@@ -1,0 +1,57 @@
+"""How sources enter a network: tokens by a table, vectors by a matrix; in a Transformer with their positions."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.nn.layers.positions import Learned, Sinusoidal
+from seqloom.nn.ops.dropout import Dropout
+
+
+def embedding(vocabulary: int, size: int) -> nn.Embedding:
+    """A table whose rows have length about 1, so that it serves as an output layer too."""
+    table = nn.Embedding(vocabulary, size)
+    nn.init.normal_(table.weight, std=size**-0.5)
+    return table
+
+
+def embed(table: nn.Embedding, tokens: Tensor) -> Tensor:
+    """Tokens (...), or mixtures of tokens (..., V), as vectors (..., E)."""
+    return tokens @ table.weight if tokens.is_floating_point() else table(tokens)
+
+
+def reading(vocabulary: int | None, features: int | None, size: int, scaled: bool = False) -> nn.Embedding | nn.Linear:
+    """What reads tokens, (B, T), or vectors, (B, T, features), as (B, T, size).
+
+    Entries are about 1, or size^-1/2 if `scaled`, as a Transformer begins; of vectors where their components are.
+    """
+    if vocabulary is not None and features is None:
+        return embedding(vocabulary, size) if scaled else nn.Embedding(vocabulary, size)
+    if features is None or vocabulary is not None:
+        raise ValueError("an encoder reads tokens or vectors: give either vocabulary or features")
+    matrix = nn.Linear(features, size)
+    nn.init.normal_(matrix.weight, std=(features * (size if scaled else 1)) ** -0.5)
+    nn.init.zeros_(matrix.bias)
+    return matrix
+
+
+class Positioned(nn.Module):
+    """Embeddings times sqrt(size), plus positions, with drop-out. Vaswani et al. 2017, section 3.4."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        positions: Literal["sinusoidal", "learned"] = "sinusoidal",
+        longest: int = 512,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.scale = size**0.5
+        self.positions = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=longest)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
+        """(..., size) at positions (...)"""
+        return self.dropout(torch.add(self.positions(positions).to(embedded.dtype), embedded, alpha=self.scale))

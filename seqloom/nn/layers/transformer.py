@@ -1,0 +1,121 @@
+"""Transformer layers, before or after normalisation. All work on packed positions, so that none is padding.
+
+Vaswani et al. 2017, section 3.1 (`norm="post"`); Xiong et al. 2020 for `norm="pre"`, which trains without care.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.nn.attention.multihead import MultiHead, apart, together
+from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.linear import Linear
+from seqloom.nn.ops.packing import Packing
+from seqloom.types import Memory
+
+Norm = Literal["pre", "post"]
+
+
+class Residual(nn.Module):
+    """x + f(norm(x)), or norm(x + f(x))."""
+
+    def __init__(self, *, size: int, norm: Norm, dropout: float):
+        super().__init__()
+        self.before = norm == "pre"
+        self.norm = nn.LayerNorm(size)
+        self.dropout = Dropout(dropout)
+
+    def enter(self, values: Tensor) -> Tensor:
+        return self.norm(values) if self.before else values
+
+    def leave(self, values: Tensor, change: Tensor) -> Tensor:
+        values = self.dropout.added(values, change)
+        return values if self.before else self.norm(values)
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a bend between, at each position for itself."""
+
+    def __init__(self, *, size: int, hidden: int, dropout: float):
+        super().__init__()
+        self.inner = Linear(size, hidden)
+        self.outer = Linear(hidden, size)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.outer(self.dropout.after_relu(self.inner(values)))
+
+
+class TransformerLayer(nn.Module):
+    """Self-attention, attention to a memory if there is one, feed-forward."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        heads: int = 4,
+        hidden: int = 1024,
+        memory_size: int = 0,
+        dropout: float = 0.0,
+        norm: Norm = "pre",
+    ):
+        super().__init__()
+        self.self_attention = MultiHead(query_size=size, memory_size=size, heads=heads, dropout=dropout)
+        self.self_residual = Residual(size=size, norm=norm, dropout=dropout)
+        if memory_size:
+            self.cross_attention = MultiHead(query_size=size, memory_size=memory_size, heads=heads, dropout=dropout)
+            self.cross_residual = Residual(size=size, norm=norm, dropout=dropout)
+        self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout)
+        self.feed_residual = Residual(size=size, norm=norm, dropout=dropout)
+
+    def encode(
+        self, values: Tensor, packing: Packing, bias: Tensor | None, weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Positions see what the bias lets them.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)"""
+        values, _, weight = self.extend(values, packing, bias, None, weights)
+        return values, weight
+
+    def extend(
+        self, values: Tensor, packing: Packing, bias: Tensor | None, past: Tensor | None, weights: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """The same after others whose keys and values are the past, (2, B, heads, t, d); gives those of all as well."""
+        attention, entered = self.self_attention, self.self_residual.enter(values)
+        query, keys, states = attention.queries_keys_values(entered, packing)
+        if past is not None:
+            keys, states = torch.cat([past[0], keys], dim=2), torch.cat([past[1], states], dim=2)
+        context, weight = attention.attend(query, keys, states, bias, weights=weights)
+        values = self.self_residual.leave(values, attention.output(packing.pack_heads(context)))
+        return self.feed(values), (keys, states), weight
+
+    def decode(
+        self,
+        values: Tensor,
+        packing: Packing,
+        memory: Memory,
+        history: History,
+        number: int,
+        weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """New positions see what came before, and the memory. The history has room for them at this layer's number.
+
+        (N, size) -> (N, size), and the weights on the memory (rows, heads, U, T) and on nodes (rows, heads, U, nodes).
+        """
+        attention, entered = self.self_attention, self.self_residual.enter(values)
+        new = attention.queries_keys_values(entered, packing)
+        keys, states = history.write(number, new[1:])
+        query = together(new[0], history.sources)
+        context, self_weight = attention.attend(query, keys, states, history.bias, history.causal, weights)
+        change = attention.output(packing.pack_heads(apart(context, packing.width)))
+        values = self.self_residual.leave(values, change)
+        cross_weight = None
+        if hasattr(self, "cross_attention"):
+            entered = self.cross_residual.enter(values)
+            change, cross_weight = self.cross_attention.look(entered, packing, memory, weights)
+            values = self.cross_residual.leave(values, change)
+        self_weight = None if self_weight is None else apart(self_weight, packing.width)
+        return self.feed(values), cross_weight, self_weight
+
+    def feed(self, values: Tensor) -> Tensor:
+        return self.feed_residual.leave(values, self.feed_forward(self.feed_residual.enter(values)))

@@ -1,0 +1,74 @@
+"""Hypotheses fed through a decoder once more: their probabilities, and where the decoder looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqloom.contracts import Decoder
+from seqloom.types import Hypothesis, Memory, Padded, costs
+
+Matrix = list[list[float]]
+Heads = list[list[Matrix]]  # [layer][head] -> matrix
+
+
+@dataclass(frozen=True)
+class TeacherForced:
+    """One hypothesis under teacher forcing; U counts EOS."""
+
+    log_probs: Tensor  # (U, V)
+    alignment: Matrix  # U x T, mean over layers and heads; empty without a source
+    source_attention: Heads
+    self_attention: Heads
+    steps: list[float]  # U: how often an adaptive decoder stepped before each token; empty for others
+    copied: list[float]  # U: the probability of copying; empty where the decoder does not copy
+
+
+def teacher_force(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[TeacherForced]:
+    """All hypotheses of one source, in one pass."""
+    if not found:
+        return []
+    inputs = inputs_of(decoder, found).to(memory.lengths.device)
+    ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
+    output, steps = decoder(ours, inputs, attention=True), adaptive_steps(decoder, ours, inputs)
+    log_probs = torch.log_softmax(output.scores, dim=-1)
+    source, own = (output.attention.get(name) for name in ("source", "self"))  # (n, layers, heads, U, T or U)
+    width = int(memory.lengths[entry])
+    forced = []
+    for row, length in enumerate(inputs.lengths.tolist()):
+        across = None if source is None else source[row, :, :, :length, :width]
+        back = None if own is None else own[row, :, :, :length, :length]
+        forced.append(
+            TeacherForced(
+                log_probs[row, :length],
+                [] if across is None else across.mean((0, 1)).tolist(),
+                [] if across is None else across.tolist(),
+                [] if back is None else back.tolist(),
+                [] if steps is None else steps[row, :length].tolist(),
+                [] if output.copied is None else output.copied[row, :length].tolist(),
+            )
+        )
+    return forced
+
+
+def inputs_of(decoder: Decoder, found: Sequence[Hypothesis]) -> Padded:
+    """The decoder inputs that yield these hypotheses: BOS, then each token before the last.  (n, U)"""
+    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found])
+    # Without EOS the last token is never an input.
+    return inputs if decoder.eos is not None else Padded(inputs.values[:, :-1], inputs.lengths - 1)
+
+
+def adaptive_steps(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
+    """How often an adaptive decoder stepped before it wrote each token; None for others.  (n, U)"""
+    state = decoder.start_rows(memory, len(inputs.lengths))
+    if "steps" not in costs(state):
+        return None
+    sums = [costs(state)["steps"]]
+    for token in inputs.values.unbind(1):
+        _, state = decoder.step(token, state, memory)
+        sums.append(costs(state)["steps"])
+    return torch.stack(sums, dim=1).diff(dim=1)

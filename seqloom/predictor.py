@@ -1,0 +1,123 @@
+"""A trained model as people hold it: predict, score, generate, evaluate, stream, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from seqloom.contracts import Task
+from seqloom.data.readers import Tally
+from seqloom.errors import SeqloomError
+from seqloom.inference import combined
+from seqloom.inference.candidates import best_predictions, candidates
+from seqloom.inference.evaluation import evaluate, read_examples
+from seqloom.inference.find import Prediction
+from seqloom.inference.generation import generate
+from seqloom.inference.loading import load_system
+from seqloom.inference.scoring import score
+from seqloom.inference.stream import Stream
+from seqloom.inference.system import System
+from seqloom.nn.combine.ensemble import Average
+from seqloom.nn.model import Model
+from seqloom.storage.history import Summary
+from seqloom.storage.run import Run
+from seqloom.storage.weights import weights_of
+from seqloom.types import Example
+
+if TYPE_CHECKING:
+    from seqloom.explain.record import Explanation
+
+
+class Predictor:
+    """A system, and what can be done with it. `seqloom.load` and `seqloom.fit` return one."""
+
+    def __init__(self, system: System, summary: Summary | None = None):
+        system.model.eval()
+        self.system = system
+        self.summary = summary  # of the training that has just made it
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str | Sequence[Path | str],
+        device: str = "auto",
+        trust: bool = False,
+        average: Average = "arithmetic",
+    ) -> Predictor:
+        """From a run folder; several are an ensemble. Code of a run's own (`module:Class`) is only run under trust."""
+        paths = [path] if isinstance(path, (str, Path)) else path
+        return cls(combined.ensemble([load_system(each, device, trust) for each in paths], average))
+
+    @classmethod
+    def ensemble(cls, members: Sequence[Predictor], average: Average = "arithmetic") -> Predictor:
+        """Several as one: each token is chosen by the mean of their probabilities."""
+        return members[0] if len(members) == 1 else cls(combined.ensemble([each.system for each in members], average))
+
+    # -- what it is
+
+    @property
+    def model(self) -> Model:
+        return self.system.model
+
+    @property
+    def task(self) -> Task:
+        return self.system.task
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        return self.system.recipe
+
+    @property
+    def path(self) -> Path | None:
+        return self.system.path
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def save(self, path: Path | str) -> None:
+        """Copy the run folder, without what only training needs."""
+        if self.path is None:
+            raise SeqloomError("this model has no run folder to copy")
+        Run.open(self.path).copy(path, weights_of(self.model))
+
+    # -- what it does
+
+    def predict(self, sources: Sequence[Any], **options: Any) -> list[Any]:
+        """The best output of each source. Options are those of `candidates`."""
+        return [found.text for found in best_predictions(self.system, sources, **options)]
+
+    def candidates(self, sources: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+        """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
+        return candidates(self.system, sources, **options)
+
+    def stream(self, **options: Any) -> Stream:
+        """A source as it arrives: `feed` it, and read what is certain by then. Options: wait, and those of a search."""
+        return Stream(self.system, **options)
+
+    def generate(self, count: int = 1, *, prefix: Any = None, **options: Any) -> list[Any]:
+        """Texts of a language model: from nothing, or continued from a prefix."""
+        return generate(self.system, count, prefix=prefix, **options)
+
+    def score(self, pairs: Sequence[Any]) -> list[float]:
+        """The log-probability of each target given its source; a language model takes the targets alone."""
+        return score(self.system, pairs)
+
+    def evaluate(self, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
+        """The task's metrics on a file, examples or pairs; the perplexity of a language model."""
+        return evaluate(self.system, examples, **options)
+
+    def examples(
+        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+    ) -> Iterator[Example]:
+        """The examples of files, read as the run's training data was."""
+        return read_examples(self.system, paths, skip_bad=skip_bad, tally=tally)
+
+    def explain(self, source: Any = None, *, n_best: int = 5, **options: Any) -> Explanation:
+        """Why the model answers as it does: alignment, attention, runners-up, n-best list, beam tree."""
+        from seqloom.explain.explain import explain  # imports pydantic
+
+        return explain(self.system, source, n_best=n_best, **options)

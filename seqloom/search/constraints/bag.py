@@ -1,0 +1,42 @@
+"""Bags: an output has exactly the tokens of its source, each as often as it stands there, and then it ends.
+
+Word re-ordering: Wiseman & Rush 2016, section 5.2.
+"""
+
+from seqloom.arrays import Array, namespace
+from seqloom.contracts import Constraint
+from seqloom.errors import SeqloomError
+from seqloom.search.constraints.every import everything, marked
+from seqloom.types import Padded, State
+
+USED, SPOILT = -1, -2  # in place of a token; spoilt is a row that was given what its source has not
+
+
+class Bag(Constraint):
+    """One row of the source a row of the limit it starts with, in that order."""
+
+    def __init__(self, source: Padded, eos: int):
+        self.source, self.eos = source, eos
+
+    def start(self, rows: int, limit: Array) -> State:
+        source = self.source.like(limit)  # (rows, T)
+        if bool((limit <= source.lengths).any()):
+            raise SeqloomError(
+                "a source has more tokens than its output has room for, the end included: "
+                "raise search.maximum_length, decoder.length_ratio or decoder.length_offset"
+            )
+        left = namespace(limit).where(source.mask, source.values, USED)
+        return {"left": left, "begun": ~everything(limit, 1)[:, 0]}
+
+    def step(self, token: Array, state: State) -> State:
+        xp, left, begun = namespace(token), state["left"], state["begun"]
+        same = left == token[:, None]  # (rows, T)
+        after = xp.where(same & (same.cumsum(1) == 1), USED, left)  # the first of several
+        after = xp.where(same.any(1)[:, None], after, SPOILT)
+        return {"left": xp.where(begun[:, None], after, left), "begun": xp.ones_like(begun)}  # BOS is no part of it
+
+    def forbid(self, scores: Array, state: State) -> Array:
+        xp, left, end = namespace(scores), state["left"], scores[:, self.eos]
+        scores = xp.where(marked(left, left >= 0, scores.shape[1]), scores, float("-inf"))
+        scores[:, self.eos] = xp.where((left == USED).all(1), end, float("-inf"))
+        return scores

@@ -1,0 +1,127 @@
+"""Weights by name: out of a module, into a module, to and from safetensors, and their average.
+
+Tied parameters are stored once, under the first of their names, and may be read back under any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from seqloom.errors import SeqloomError
+
+Weights = dict[str, Tensor]
+
+
+@contextmanager
+def skip_initialisation() -> Iterator[None]:
+    """Skip random initialisation, which takes longer than reading the weights that replace it."""
+    drawn = {name: getattr(nn.init, name) for name in ("uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_")}
+    try:
+        for name in drawn:
+            setattr(nn.init, name, lambda tensor, *_, **__: tensor)
+        yield
+    finally:
+        for name, function in drawn.items():
+            setattr(nn.init, name, function)
+
+
+def aliases(module: nn.Module) -> dict[str, list[str]]:
+    """For each tensor of a module all its names, by the first one."""
+    first: dict[int, str] = {}
+    names: dict[str, list[str]] = {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        names.setdefault(first.setdefault(id(value), name), []).append(name)
+    return names
+
+
+def weights_of(module: nn.Module) -> Weights:
+    """A module's parameters and persistent buffers, tied ones once. They are the module's own, not copies."""
+    state = module.state_dict()
+    return {name: state[name] for name in aliases(module)}
+
+
+def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """A safetensors file. Written by us, not by the library, so that a full disk is an error of ours to report."""
+    # A clone where tensors share storage (the fused weights of a cuDNN network): the format forbids sharing.
+    stored = {name: value.detach().to("cpu").contiguous() for name, value in tensors.items()}
+    seen: set[int] = set()
+    for name, value in stored.items():
+        if value.untyped_storage().data_ptr() in seen:
+            stored[name] = value.clone()
+        seen.add(value.untyped_storage().data_ptr())
+    return safetensors.torch.save(stored)
+
+
+def read(path: Path) -> Weights:
+    """The tensors of a safetensors file."""
+    try:
+        return safetensors.torch.load_file(path)
+    except FileNotFoundError:
+        raise SeqloomError(f"{path}: no such weights file; is the training of this run finished?") from None
+    except (safetensors.SafetensorError, OSError) as problem:
+        raise SeqloomError(
+            f"{path}: not a complete safetensors file ({problem}); copy it again or use another checkpoint"
+        ) from None
+
+
+def load(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
+    """Put weights into a module; every name and shape must fit. Nothing is changed unless all of it fits."""
+    state = module.state_dict()
+    found: dict[str, str] = {}  # our name -> the name in the file
+    for name, others in aliases(module).items():
+        present = [other for other in others if other in weights]
+        if present:
+            found[name] = present[0]
+    missing = [name for name in aliases(module) if name not in found]
+    strange = [name for name in weights if name not in state]
+    for problem, names in (("lacks", missing), ("has the unknown", strange)):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise SeqloomError(
+                f'{origin}: {problem} tensor "{names[0]}"{more}: these are the weights of another model; '
+                "use the recipe they were trained with"
+            )
+    wrong = [name for name in found if state[name].shape != weights[found[name]].shape]
+    tables = {f"{name}.weight" for name, part in module.named_modules() if isinstance(part, nn.Embedding)}
+    wrong.sort(key=lambda name: name not in tables)  # a vocabulary that differs explains all the others
+    if wrong:
+        name = wrong[0]
+        ours, theirs = tuple(state[name].shape), tuple(weights[found[name]].shape)
+        if name in tables and ours[1:] == theirs[1:]:
+            raise SeqloomError(
+                f'the vocabulary has {ours[0]} tokens, the weights {theirs[0]}: tensor "{name}" of {origin} '
+                "belongs to another vocabulary; use the tokenizer files it was trained with"
+            )
+        raise SeqloomError(
+            f'{origin}: tensor "{name}" has shape {theirs}, the model expects {ours}; '
+            "use the recipe it was trained with"
+        )
+    with torch.no_grad():
+        for name, stored in found.items():
+            state[name].copy_(weights[stored])
+
+
+def average(paths: Sequence[Path | str]) -> Weights:
+    """The mean of several weights files, or of the model.safetensors in several checkpoint folders."""
+    if not paths:
+        raise SeqloomError("nothing to average: name at least one checkpoint")
+    files = [Path(path) / "model.safetensors" if Path(path).is_dir() else Path(path) for path in paths]
+    first = read(files[0])
+    sums = {name: value.double() for name, value in first.items() if value.is_floating_point()}
+    for file in files[1:]:
+        weights = read(file)
+        if {name: value.shape for name, value in weights.items()} != {n: v.shape for n, v in first.items()}:
+            raise SeqloomError(f"{file} and {files[0]} are not checkpoints of one model: their tensors differ")
+        for name, total in sums.items():
+            total += weights[name].double()
+    return {
+        name: (sums[name] / len(files)).to(value.dtype) if name in sums else value  # counters are not averaged
+        for name, value in first.items()
+    }

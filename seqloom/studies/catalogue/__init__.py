@@ -1,0 +1,24 @@
+"""Every study by name."""
+
+from seqloom.studies.catalogue.cells import STUDIES as CELLS
+from seqloom.studies.catalogue.copying import STUDIES as COPYING
+from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
+from seqloom.studies.catalogue.online import STUDIES as ONLINE
+from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
+from seqloom.studies.catalogue.points import STUDIES as POINTS
+from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
+from seqloom.studies.catalogue.stories import STUDIES as STORIES
+from seqloom.studies.catalogue.texts import STUDIES as TEXTS
+from seqloom.studies.study import Study
+
+STUDIES: dict[str, Study] = {
+    **PAIRS,
+    **TEXTS,
+    **CELLS,
+    **OBJECTIVES,
+    **ONLINE,
+    **POINTS,
+    **COPYING,
+    **STORIES,
+    **PONDERING,
+}

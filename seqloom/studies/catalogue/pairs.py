@@ -1,0 +1,118 @@
+"""Pairs: words, dates and sentences, with attention and without; what search makes of a model."""
+
+from __future__ import annotations
+
+from seqloom.studies.measures import by_length, by_search
+from seqloom.studies.sources import G2P, MULTI30K, cmudict, dates, multi30k, scan
+from seqloom.studies.study import Gate, Study, Variant, ahead, at_least, at_most
+
+
+def shorter(first: str, second: str) -> Gate:
+    """Outputs of one search are not longer than those of another."""
+    text = f"length, {first} to {second}"
+    return Gate(text, lambda m: m[""][f"{first}_length"] - m[""][f"{second}_length"], "<=", 0.0)
+
+
+STUDIES: dict[str, Study] = {
+    "dates": Study(
+        "People's dates in twelve languages to ISO 8601 (test strings are unseen, their days may be known)",
+        "dates",
+        dates,
+        (at_least(99, "exact"),),
+    ),
+    "g2p-lstm": Study(
+        G2P,
+        "g2p-lstm",
+        cmudict,
+        (at_least(70, "exact"), at_most(7.5, "per")),
+        "exact 76.45 (bidirectional LSTM that is given alignments, Yao & Zweig 2015, nearly the same split)",
+    ),
+    "g2p-transformer": Study(
+        G2P,
+        "g2p-transformer",
+        cmudict,
+        (at_least(70, "exact"), at_most(7.5, "per")),
+        "exact 79.8 (Transformer 2 x 256, table of the g2p-seq2seq project, nearly the same split)",
+    ),
+    "multi30k-transformer": Study(
+        MULTI30K,
+        "multi30k-transformer",
+        multi30k,
+        (at_least(32, "bleu"),),
+        "36.5 for German to English, tokenised and lower-cased (Transformer of a tutorial series)",
+    ),
+    "multi30k-lstm": Study(
+        MULTI30K,
+        "multi30k-lstm",
+        multi30k,
+        (at_least(28, "bleu"),),
+        "about 28 for German to English, tokenised and lower-cased (attention RNN of a tutorial series)",
+    ),
+    "multi30k-attention": Study(
+        f"{MULTI30K}: an LSTM with attention and one without, of as many parameters, by length of the source in pieces",
+        "multi30k-lstm",
+        multi30k,
+        (ahead(4, "bleu", "attention", "none"),),
+        variants={
+            "attention": Variant(),
+            "none": Variant(
+                (
+                    "decoder.attention=none",
+                    "decoder.embedding_size=384",
+                    "decoder.size=384",
+                    "encoder.size=320",
+                )
+            ),
+        },
+        measure=by_length(11, 16, 21),
+    ),
+    "decoding": Study(
+        f"{MULTI30K}: what search makes of the model of multi30k-lstm",
+        "multi30k-lstm",
+        multi30k,
+        (
+            Gate("bleu, beam_5 before greedy", lambda m: m[""]["beam_5_bleu"] - m[""]["greedy_bleu"], ">=", 0.0),
+            shorter("beam_20_raw", "beam_5_raw"),
+            Gate(
+                "length of beam_20 with normalisation less that without",
+                lambda m: m[""]["beam_20_length"] - m[""]["beam_20_raw_length"],
+                ">=",
+                0.01,
+            ),
+        ),
+        measure=by_search,
+        runs="multi30k-lstm",
+    ),
+    "gnmt": Study(
+        f"{MULTI30K}: a small GNMT",
+        "gnmt",
+        multi30k,
+        (at_least(28, "bleu"),),
+    ),
+    "dates-attention": Study(
+        "Dates with attention and without, by length of the source",
+        "dates",
+        dates,
+        (at_least(99, "exact", "attention"),),
+        variants={"attention": Variant(), "none": Variant(("decoder.attention=none",))},
+        measure=by_length(15, 25, 35),
+    ),
+    "scan": Study(
+        "SCAN, commands to actions: seen lengths, longer ones, and a new verb in known frames",
+        "scan-lstm",
+        scan("simple"),
+        (
+            at_least(99, "exact", "lstm simple"),
+            at_most(21, "exact", "lstm length"),
+            at_most(5, "exact", "lstm jump"),
+            at_least(99, "exact", "transformer simple"),
+            at_most(21, "exact", "transformer length"),
+            at_most(5, "exact", "transformer jump"),
+        ),
+        variants={
+            f"{kind} {split.removeprefix('addprim_')}": Variant((), f"scan-{kind}", scan(split))
+            for kind in ("lstm", "transformer")
+            for split in ("simple", "length", "addprim_jump")
+        },
+    ),
+}

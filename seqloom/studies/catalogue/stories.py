@@ -1,0 +1,62 @@
+"""Questions about stories."""
+
+from __future__ import annotations
+
+from seqloom.studies.measures import errors_of_babi
+from seqloom.studies.pictures import errors_by_task
+from seqloom.studies.sources import babi, cloze
+from seqloom.studies.study import Gate, Study, Variant, ahead, at_least
+
+TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must all but be solved
+BUDGET = "train.epochs=60"
+
+
+STUDIES: dict[str, Study] = {
+    "babi": Study(
+        "bAbI, 1,000 questions a task, a memory network of three hops for each; of two runs the one with the lower "
+        "loss on the training set; error in %",
+        "babi",
+        babi(1),
+        (
+            Gate("error, mean of 20 tasks", lambda m: sum(m[f"task {task}"]["error"] for task in TASKS) / 20, "<=", 20),
+            Gate(
+                f"error, worst of tasks {', '.join(map(str, SOLVED))}",
+                lambda m: max(m[f"task {task}"]["error"] for task in SOLVED),
+                "<=",
+                3,
+            ),
+            Gate(
+                "error, task 2 without ages less with",
+                lambda m: m["task 2 without ages"]["error"] - m["task 2"]["error"],
+                ">=",
+                20,
+            ),
+        ),
+        "the column at the right, mean 13.8: best of several runs by training error (Sukhbaatar et al. 2015, table 1)",
+        variants={
+            **{f"task {task}": Variant((BUDGET,), data=babi(task)) for task in TASKS},
+            "task 2 without ages": Variant((BUDGET, "encoder.ages=0"), data=babi(2)),
+        },
+        measure=errors_of_babi,
+        seeds=(1, 2),
+        picture=errors_by_task,
+        choose="train_loss",
+    ),
+    "cloze": Study(
+        "bAbI's questions with one (1,000, named 10 times) and two supporting facts (10,000, twice), people, places "
+        "and things renamed in every story: the attention-sum reader, and the same by the most that an occurrence gets",
+        "cloze",
+        cloze(1, 10),
+        (
+            at_least(95, "exact", "one fact, sum"),
+            at_least(60, "exact", "two facts, sum"),
+            ahead(0, "exact", "two facts, sum", "two facts, max"),
+        ),
+        "none on these; CNN 69.5, CBT-NE 68.6, CBT-CN 63.4, single models (Kadlec et al. 2016)",
+        variants={
+            f"{facts}, {pooling}": Variant((f"decoder.pooling={pooling}",), data=data)
+            for facts, data in (("one fact", cloze(1, 10)), ("two facts", cloze(2, 2, "en-10k")))
+            for pooling in ("sum", "max")
+        },
+    ),
+}

@@ -1,0 +1,32 @@
+"""Running texts."""
+
+from __future__ import annotations
+
+from seqloom.studies.measures import valid_and_test
+from seqloom.studies.sources import SHAKESPEARE, penn_treebank, tiny_shakespeare
+from seqloom.studies.study import Study, at_most
+
+STUDIES: dict[str, Study] = {
+    "shakespeare-lstm": Study(
+        SHAKESPEARE,
+        "text-lstm",
+        tiny_shakespeare,
+        (at_most(1.65, "nats_per_token"),),
+        "1.558 (6-gram, Kneser-Ney); 1.4697 (nanoGPT on a GPU)",
+    ),
+    "shakespeare-gpt": Study(
+        SHAKESPEARE,
+        "text-gpt",
+        tiny_shakespeare,
+        (at_most(1.65, "nats_per_token"),),
+        "1.558 (6-gram, Kneser-Ney); 1.88 (nanoGPT's demo on a processor), 1.4697 (on a GPU)",
+    ),
+    "ptb-lstm": Study(
+        "Penn Treebank by words",
+        "word-lstm",
+        penn_treebank,
+        (at_most(140, "valid_perplexity"), at_most(143.7, "test_perplexity")),
+        "valid 151.5, test 143.7 (5-gram, Kneser-Ney); 121.39, 115.91 after 13 epochs (small model of Zaremba et al.)",
+        measure=valid_and_test,
+    ),
+}

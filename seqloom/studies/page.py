@@ -1,0 +1,124 @@
+"""docs/results.md from results/*.json: one table of single results, and one a study of several runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from seqloom.analysis.compare import Estimate
+from seqloom.storage.files import replace_file
+
+Record = dict[str, Any]
+
+
+def write_page(out: Path) -> None:
+    """The page of all studies in a folder; benchmarks have a page of their own."""
+    paths = [path for path in sorted((out / "results").glob("*.json")) if not path.name.startswith("bench-")]
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    single = [each for each in records if len(each["rows"]) == 1]
+    lines = [
+        "# Results",
+        "",
+        "Made by `seqloom reproduce NAME` from the files in `results/`. Do not edit.",
+        "Times are wall times of the machine that ran them. The budgets are small on purpose, and one seed each unless",
+        "more are named; then values are means with their standard errors.",
+        "",
+        "| result | measured on the test set | gate | training | published |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [table_row(each, out) for each in single]
+    for each in records:
+        if len(each["rows"]) > 1:
+            lines += ["", *section(each, out)]
+    signatures = {each["name"]: each["signature"] for each in records if each.get("signature")}
+    if signatures:
+        lines += ["", "BLEU is sacrebleu's on detokenised, cased text:", ""]
+        lines += [f"- {name}: `{signature}`" for name, signature in signatures.items()]
+    page = out / "docs" / "results.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(page, "\n".join(lines).encode() + b"\n")
+
+
+def table_row(record: Record, out: Path) -> str:
+    (row,) = record["rows"]
+    measured = "<br>".join(f"{metric} **{value:.4g}**" for metric, value in row["measured"].items())
+    gates = "<br>".join(gate_lines(record)) or "-"
+    title = f"`{record['command']}`<br>{record['about']}"
+    if pictured(record, out):
+        title += f" ([picture](images/{record['name']}.png))"
+    return f"| {title} | {measured} | {gates} | {training(record, row)} | {record['published']} |"
+
+
+def section(record: Record, out: Path) -> list[str]:
+    """A study of several runs: what each came to, the gates, and the picture where there is one."""
+    metrics = list(dict.fromkeys(metric for row in record["rows"] for metric in row["measured"]))
+    lines = [f"## {record['name']}", "", f"{record['about']}. `{record['command']}`", ""]
+    lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
+    for variant, measured in estimates(record).items():
+        values = [str(measured.get(metric, "-")) for metric in metrics]
+        row = by_variant(record)[variant][0]
+        lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
+    lines += ["", *(f"- {line}" for line in [*paired(record), *gate_lines(record)])]
+    lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
+    if pictured(record, out):
+        lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
+    return lines
+
+
+def pictured(record: Record, out: Path) -> bool:
+    return (out / "docs" / "images" / f"{record['name']}.png").exists()
+
+
+def by_variant(record: Record) -> dict[str, list[Record]]:
+    """The rows of each variant, one a seed; where one of them was chosen, that one."""
+    found: dict[str, list[Record]] = {}
+    for row in record["rows"]:
+        if not row.get("chosen", True):
+            continue
+        found.setdefault(row["variant"], []).append(row)
+    return found
+
+
+def estimates(record: Record) -> dict[str, dict[str, Estimate]]:
+    """What each variant came to, with its standard error where there are several seeds."""
+    return {
+        variant: {metric: Estimate.of([row["measured"][metric] for row in rows]) for metric in rows[0]["measured"]}
+        for variant, rows in by_variant(record).items()
+    }
+
+
+def paired(record: Record) -> list[str]:
+    """Where there are several seeds: what each variant gains over the first, seed by seed, in the first metric."""
+    variants = by_variant(record)
+    base, *others = variants
+    if len(variants[base]) < 2:
+        return []
+    metric = next(iter(variants[base][0]["measured"]))
+    lines = []
+    for other in others:
+        if metric not in variants[other][0]["measured"]:  # a run of another kind
+            continue
+        seeds = {row["seed"]: row["measured"][metric] for row in variants[base]}
+        gains = [row["measured"][metric] - seeds[row["seed"]] for row in variants[other]]
+        higher = sum(gain > 0 for gain in gains)
+        difference = Estimate.of(gains)
+        lines.append(f"{other} less {base}, {metric}: {difference}, higher with {higher} of {len(gains)} seeds")
+    return lines
+
+
+def gate_lines(record: Record) -> list[str]:
+    return [
+        f"{gate['text']} {gate['gate']}: {'met' if gate['met'] else '**not met**'}"
+        + (f" ({gate['value']:.4g})" if len(record["rows"]) > 1 else "")
+        for gate in record["gates"]
+    ]
+
+
+def training(record: Record, row: Record) -> str:
+    of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
+    seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
+    return (
+        f"{row['train_examples']:,} examples, {row['epochs']:g} epochs, {row['train_minutes']:g} min on "
+        f"{record['threads']} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
+    )

@@ -1,0 +1,104 @@
+"""Pictures of studies that learning curves do not tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqloom.analysis import plot
+from seqloom.analysis.points import picture
+from seqloom.explain.record import Points
+
+
+def distributions(record: dict[str, Any]) -> Any:
+    """A panel a variant: bars of what it measured, which are probabilities."""
+    rows = record["rows"]
+    figure, panels = plot.figure(1, len(rows))
+    for number, (row, panel) in enumerate(zip(rows, panels)):
+        measured = row["measured"]
+        panel.bar(list(measured), list(measured.values()), color=plot.line(number)["color"])
+        panel.set_title(row["variant"])
+        panel.set_ylim(0, 1)
+    panels[0].set_ylabel("probability")
+    return figure
+
+
+def errors_by_task(record: dict[str, Any]) -> Any:
+    """A pair of bars a task: what was measured, and what was published."""
+    rows = [row["measured"] for row in record["rows"] if row["chosen"] and "published" in row["measured"]]
+    figure, (panel,) = plot.figure()
+    handles = []
+    for number, name in enumerate(("error", "published")):
+        places = [task + 0.4 * (number - 0.5) for task in range(1, len(rows) + 1)]
+        values = [measured[name] for measured in rows]
+        handles.append(panel.bar(places, values, width=0.4, color=plot.line(number)["color"]))
+    panel.set_xticks(range(1, len(rows) + 1))
+    panel.set_xlabel("task")
+    panel.set_ylabel("error, %")
+    plot.legend(figure, handles, ["measured", "published"])
+    return figure
+
+
+def trade_off(record: dict[str, Any]) -> Any:
+    """Quality against the part of the source that had been read: a line for wait-k, a point for an agent."""
+    figure, (panel,) = plot.figure()
+    handles = []
+    for number, row in enumerate(record["rows"]):
+        measured = row["measured"]
+        late = {name.removeprefix("AP"): value for name, value in measured.items() if name.startswith("AP")}
+        good = {name: next(m for key, m in measured.items() if key.endswith(name) and key[:2] != "AP") for name in late}
+        handles += panel.plot(list(late.values()), list(good.values()), marker="o", **plot.line(number))
+        for name in late:
+            panel.annotate(
+                name.removeprefix(", "), (late[name], good[name]), (4, -10), textcoords="offset points", size=8
+            )
+    panel.set_xlabel("average proportion of the source that was read")
+    panel.set_ylabel(next(iter(record["rows"][0]["measured"])).partition(",")[0])
+    plot.legend(figure, handles, [row["variant"] or record["name"] for row in record["rows"]])
+    return figure
+
+
+def difficulties(record: dict[str, Any]) -> Any:
+    """Error and steps by how hard an example is, a line a variant."""
+    figure, panels = plot.figure(2, 1)
+    names = ("error", "steps")
+    handles = []
+    for number, row in enumerate(record["rows"]):
+        for name, panel in zip(names, panels):
+            found = {key.split(", ")[1]: value for key, value in row["measured"].items() if key.startswith(f"{name}, ")}
+            lines = panel.plot(list(found), list(found.values()), marker="o", **plot.line(number))
+        handles += lines
+    for name, panel in zip(names, panels):
+        panel.set_title("error, %" if name == "error" else name)
+        panel.set_ylim(bottom=0)
+    panels[-1].set_xlabel("components that are not 0")
+    plot.legend(figure, handles, [row["variant"] for row in record["rows"]])
+    return figure
+
+
+ACROSS = 80  # characters of a text in one panel
+
+
+def thoughts(record: dict[str, Any]) -> Any:
+    """A text, and over each of its characters how many steps were made on reading it."""
+    text, steps = next(row["shown"].values() for row in record["rows"] if row["shown"]["steps"])
+    parts = [slice(first, first + ACROSS) for first in range(0, len(text), ACROSS)]
+    figure, panels = plot.figure(len(parts), 1)
+    figure.set_size_inches(12, 1.3 * len(parts) + 0.6)
+    for part, panel in zip(parts, panels):
+        panel.bar(range(len(steps[part])), steps[part], width=0.9, color=plot.line(0)["color"])
+        panel.set_xlim(-0.7, ACROSS - 0.3)
+        panel.set_xticks([])
+        below = panel.get_xaxis_transform()  # places of the text, parts of the height
+        for place, letter in enumerate(text[part]):
+            shown = {"\n": "¶", "$": r"\$"}.get(letter, letter)
+            panel.text(place, -0.06, shown, transform=below, ha="center", va="top", family="monospace", fontsize=9)
+        panel.set_ylabel("steps")
+    return figure
+
+
+def over_the_truth(record: dict[str, Any]) -> Any:
+    """A row a variant: its answers, drawn over the truth."""
+    rows = [(row["variant"], row["shown"]["points"]) for row in record["rows"]]
+    drawn = [Points(**each, triangles=record["name"] == "delaunay") for _, shown in rows for each in shown]
+    titles = [variant or f"{len(each['where'])} points" for variant, shown in rows for each in shown]
+    return picture(drawn, titles, columns=len(rows[0][1]))

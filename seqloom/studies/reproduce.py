@@ -1,0 +1,51 @@
+"""`seqloom reproduce`: list the studies, or run one and write what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from seqloom.errors import SeqloomError, nearest
+from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.page import estimates, gate_lines, write_page
+from seqloom.studies.study import Study
+
+
+def list_results() -> None:
+    width = max(map(len, STUDIES))
+    for name, study in STUDIES.items():
+        gates = ", ".join(f"{gate.text} {gate.sign} {gate.bound:g}" for gate in study.gates)
+        print(f"{name:{width}}  {study.about}; gate: {gates or 'none'}")
+
+
+def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any]:
+    """Train if need be, measure, write."""
+    from seqloom.storage.files import replace_file, to_json
+
+    if name not in STUDIES:
+        raise SeqloomError(f'no result is called "{name}"{nearest(name, STUDIES)}')
+    study = STUDIES[name]
+    record = study.reproduce(name, out, settings)
+    (out / "results").mkdir(parents=True, exist_ok=True)
+    replace_file(out / "results" / f"{name}.json", to_json(record))
+    if study.picture or len(study.variants) > 1:
+        draw(study, record, out)
+    write_page(out)
+    for variant, measured in estimates(record).items():
+        told = "  ".join(f"{metric} {value}" for metric, value in measured.items())
+        print(f"{variant}: {told}" if variant else told)
+    for line in gate_lines(record):
+        print(line.replace("**not met**", "NOT MET"))
+    return record
+
+
+def draw(study: Study, record: dict[str, Any], out: Path) -> None:
+    """The picture of a study: its own, or the learning curves side by side."""
+    from seqloom.analysis import plot
+    from seqloom.analysis.compare import compare, picture
+
+    folder, name = out / "docs" / "images", record["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    made = study.picture(record) if study.picture else picture(compare(study.folders(name, out)))
+    for suffix in ("png", "svg"):
+        plot.save(made, folder / f"{name}.{suffix}")

@@ -1,0 +1,179 @@
+"""A study: one run, or several that differ in one thing, measured alike and held against gates."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.predictor import Predictor
+
+Measures = dict[str, float]
+Measured = Mapping[str, Measures]  # by the name of a variant
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the examples are."""
+
+    train: list[str]
+    valid: list[str] | None
+    test: list[str]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What must come out."""
+
+    text: str
+    value: Callable[[Measured], float]
+    sign: str  # ">=" or "<="
+    bound: float
+
+    def record(self, measured: Measured) -> dict[str, Any]:
+        value = self.value(measured)
+        met = value >= self.bound if self.sign == ">=" else value <= self.bound
+        return {"text": self.text, "gate": f"{self.sign} {self.bound:g}", "value": float(f"{value:.6g}"), "met": met}
+
+
+def at_least(bound: float, metric: str, variant: str = "") -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], ">=", bound)
+
+
+def at_most(bound: float, metric: str, variant: str = "") -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound)
+
+
+def ahead(bound: float, metric: str, better: str, worse: str) -> Gate:
+    """One variant leads another by so much."""
+    text = f"{metric}, {better} before {worse}"
+    return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one run of a study has of its own: settings of the recipe, or another recipe, or other data."""
+
+    settings: tuple[str, ...] = ()
+    recipe: str | None = None
+    data: Callable[[Path], Data] | None = None
+    init: str = ""  # the variant whose run, of the same seed, it starts from
+
+
+@dataclass(frozen=True)
+class Study:
+    """One entry of the results page."""
+
+    about: str
+    recipe: str
+    data: Callable[[Path], Data]  # given a folder for files it has to make
+    gates: tuple[Gate, ...] = ()
+    published: str = "none"  # what others reached, with the source
+    variants: Mapping[str, Variant] = field(default_factory=lambda: {"": Variant()})
+    measure: Callable[[Predictor, Data], Measures] | None = None  # None: the metrics of the task, on the test set
+    runs: str = ""  # the study whose runs it measures, where it trains none of its own
+    seeds: tuple[int, ...] = ()  # a run each; none: the recipe's
+    picture: Callable[[dict[str, Any]], Any] | None = None  # of a record; None: the learning curves
+    shown: Callable[[Predictor, Data], dict[str, Any]] | None = None  # what of each run its picture needs beside that
+    choose: str = ""  # of the runs of several seeds, the one with the least of this counts; none: their mean
+
+    def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
+        """Train what is not trained yet, measure all, and say what came out."""
+        import torch
+
+        rows = [self.row(name, label, out, settings, seed) for seed in self.seeds or (None,) for label in self.variants]
+        rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
+        if self.choose:
+            rows = [{**row, "chosen": row is least(rows, row["variant"], self.choose)} for row in rows]
+        counted = [row for row in rows if row.get("chosen", True)]
+        measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
+        return {
+            "name": name,
+            "about": self.about,
+            "command": " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)]),
+            "rows": rows,
+            "gates": [gate.record(measured) for gate in self.gates],
+            "published": self.published,
+            "signature": bleu_signature() if any("bleu" in row["measured"] for row in rows) else "",
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        }
+
+    def folder(self, name: str, label: str, out: Path, seed: int | None = None) -> Path:
+        """Where the run of a variant is."""
+        folder = out / "runs" / (self.runs or name)
+        folder = folder / label.replace(" ", "-") if label else folder
+        return folder if seed is None else folder / f"seed-{seed}"
+
+    def folders(self, name: str, out: Path) -> list[Path]:
+        """Where all runs are."""
+        return [self.folder(name, label, out, seed) for label in self.variants for seed in self.seeds or (None,)]
+
+    def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> dict[str, Any]:
+        """One variant, trained and measured."""
+        from seqloom.train.fit import fit
+
+        variant = self.variants[label]
+        folder = self.folder(name, label, out, seed)
+        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
+        if variant.init:
+            own.append(f"init={self.folder(name, variant.init, out, seed)}")
+        data = (variant.data or self.data)(out / "runs" / "data")
+        model = fit(
+            data.train,
+            variant.recipe or self.recipe,
+            out=folder,
+            valid=data.valid,
+            settings=[*own, *settings],
+            resume=(folder / "format.json").exists(),
+        )
+        if model.summary is None or model.summary.stopped == "interrupted":
+            raise SeqloomError(f"{name} was interrupted and saved: the same command continues it")
+        began = time.monotonic()
+        measured = (self.measure or on_the_test_set)(model, data)
+        return {
+            "variant": label,
+            "settings": list(variant.settings),
+            "seed": model.recipe["seed"],
+            "parameters": sum(value.numel() for value in model.model.parameters()),
+            "train_examples": model.summary.examples,
+            "epochs": round(model.summary.epochs, 2),
+            "steps": model.summary.steps,
+            "train_minutes": round(model.summary.seconds / 60, 1),
+            "test_seconds": round(time.monotonic() - began, 1),
+            "search": model.recipe["search"],
+            "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
+            **({"shown": self.shown(model, data)} if self.shown else {}),
+        }
+
+
+def least(rows: list[dict[str, Any]], label: str, measure: str) -> dict[str, Any]:
+    """The run of a variant that has the least of something."""
+    return min((row for row in rows if row["variant"] == label), key=lambda row: row["measured"][measure])
+
+
+def means(rows: list[dict[str, Any]]) -> Measures:
+    """Over seeds."""
+    return {metric: sum(row["measured"][metric] for row in rows) / len(rows) for metric in rows[0]["measured"]}
+
+
+def on_the_test_set(model: Predictor, data: Data, **search: Any) -> Measures:
+    """The metrics of the task; of a language model its perplexity."""
+    return model.evaluate(test_examples(model, data), **search)
+
+
+def test_examples(model: Predictor, data: Data) -> list[Any]:
+    return list(model.examples(data.test))
+
+
+def bleu_signature() -> str:
+    from seqloom.metrics import bleu
+
+    return bleu.signature(["a"], [["a"]])

@@ -1,0 +1,45 @@
+"""Where training stands, in plain numbers: all of a trainer's state that is not a tensor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqloom.storage.history import Results
+
+
+@dataclass
+class Standing:
+    """Where training stands: all of the trainer's state that is not a tensor. The trainer.json of a checkpoint."""
+
+    step: int = 0  # updates so far, skipped ones included
+    epoch: int = 0
+    batch: int = 0  # micro-batches of this epoch so far
+    seconds: float = 0.0
+    validated: int = 0  # the step of the last validation
+    stale: int = 0  # validations in a row without gain
+    halvings: int = 0  # of the learning rate, by the plateau schedule
+    faults: int = 0  # updates in a row that were not finite
+    best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
+    window: dict[str, float] = field(default_factory=dict)  # sums since the last log line
+    metrics: int = 0  # bytes of metrics.jsonl
+
+    def note(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
+        """Enter a validation in the list of the best; was it the best so far? The sign is +1 where more is better."""
+        finite = math.isfinite(value)
+
+        def rank(entry: dict[str, Any]) -> tuple[float, float, int]:
+            """Best first. Among equals the lower loss counts: a metric may stand at zero for long."""
+            return -sign * entry["value"], entry["results"].get("loss", 0.0), entry["step"]
+
+        entry = {"step": self.step, "value": value, "results": results}
+        gain = finite and (not self.best or rank(entry) < rank(self.best[0]))
+        self.validated = self.step
+        self.stale = 0 if gain else self.stale + 1
+        self.halvings += not gain
+        if finite:
+            self.best.append(entry)
+            self.best.sort(key=rank)
+            del self.best[keep:]
+        return gain
