@@ -177,7 +177,7 @@ def test_violations_loss_and_gradient_are_those_of_the_plain_restatement(archite
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
 
 
-def states_read(found, row):
+def seen(found, row):
     """The violations of one source as the re-statement lists them."""
     times = found.found[row].nonzero()[:, 0].tolist()
     return [(time + 1, (*found.prefixes[row, time, :time].tolist(), int(found.symbols[row, time]))) for time in times]

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.contracts import Online
-from seqloom.nn.ops.frames import at_frame, closing
 from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.frames import at_frame, closing
 from seqloom.types import Memory, Padded, State, positions_below
 
 NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
