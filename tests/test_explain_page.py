@@ -391,7 +391,7 @@ BREAKS = ("\n" * 40, "\n" * 38 + "ab")
 
 
 @pytest.fixture(scope="module")
-def states_read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
     """What a browser makes of a page with line breaks and with labels that lean."""
     if BROWSER is None:
         pytest.skip("needs a browser")

@@ -4,8 +4,8 @@ A decoder with a blank writes an output in many ways: they differ in when. The s
 outputs of all that stand at the same place of the source, a tick of the frame for each place. Within a tick every row
 chooses, again and again, between one more token and silence, which ends the tick (Graves 2012, section 2.5; Saon,
 Tueske & Audhkhasi 2020). Rows that have written the same by the end of a tick become one, whose probability is their
-sum. A decoder all of whose tokens go on (`advances = "all"`: CTC; Graves et al. 2006, Hannun et al. 2014) chooses once a
-tick. With beam_size 1 it is greedy search.
+sum. A decoder all of whose tokens go on (`advances = "all"`: CTC; Graves et al. 2006, Hannun et al. 2014) chooses once
+per tick. With beam_size 1 it is greedy search.
 
 No row enters a tick before all have left the last one, so that it does not matter whether the source was there at once
 or came in pieces: what a search stopped for is decided when more has come, by the same comparisons.
