@@ -38,6 +38,11 @@ class Codec(ABC):
     names_files: ClassVar[bool] = False  # a value that is a text is the path of a file
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # how sources are varied in training
 
+    @property
+    def is_vectors(self) -> bool:
+        """Whether values are vectors rather than tokens; known before anything is fitted."""
+        return bool(getattr(type(self), "features", None) or vars(self).get("features"))
+
     @abstractmethod
     def fit(self, values: Iterable[Any]) -> Self:
         """Learn whatever is learned from data: a vocabulary, a mean. Reads the values once, keeps none."""

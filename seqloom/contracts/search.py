@@ -109,6 +109,11 @@ class Search(ABC):
     def finish(self, decoder: Stepper, memory: Memory, beam: Any) -> list[list[Hypothesis]]:
         """For each source its hypotheses, best first."""
 
+    def suit(self, decoder: Stepper) -> None:
+        """Raise a ValueError, one line, for a decoder that it cannot search."""
+        if decoder.blanks:
+            raise ValueError('cannot search a decoder with blanks; take "prefix_beam"')
+
     def so_far(self, beam: Any) -> list[tuple[list[int], list[int], list[int]]]:
         """Of each source the tokens that are certain, those the best guess goes on with, and the times of both.
 

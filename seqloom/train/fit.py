@@ -98,7 +98,7 @@ def fit(
     if isinstance(objective, CrossEntropy):
         objective.refuse_unknown(output)
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.startswith(objective.learns))
+        parameter.requires_grad_(name.startswith(objective.trains))
     for line in prepared.report.lines():
         display.say(line)
     if not resume:
@@ -113,7 +113,7 @@ def fit(
         settings=build_settings(full),
         seed=full["seed"],
         run=run,
-        evaluate=evaluation(task, full, prepared.valid_examples, trust, objective.asked),
+        evaluate=evaluation(task, full, prepared.valid_examples, trust, objective.predict_options),
         display=display,
         higher_is_better=task.higher_is_better,
         plan=task.plan,

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +51,7 @@ class Agent(Online):
     """
 
     eos: int
-    trained_by: ClassVar[tuple[str, ...]] = ("read_write",)
+    trained_by = "read_write"
 
     def __init__(
         self,
@@ -67,9 +66,14 @@ class Agent(Online):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
         self.translator = translator(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         if self.translator.online:
             raise ValueError("translator must read all before it writes: when to write is for the agent to decide")
@@ -90,7 +94,7 @@ class Agent(Online):
         reads = torch.where(moment.last, moment.end, reads)
         writes = torch.where(moment.last, 0.0, writes)
         places = torch.arange(moment.log_probs.shape[1], device=token.device)
-        ends, silence = places.eq(self.eos), places.eq(self.blanks[0])  # (V,)
+        ends, silence = places.eq(self.eos), places.eq(self.blank)  # (V,)
         scores = (moment.log_probs + writes[:, None]).masked_fill(ends, float("-inf"))
         scores = torch.where(silence, reads[:, None], scores)
         scores = closing(scores, moment.state["frame"], memory, self.eos)
@@ -98,7 +102,7 @@ class Agent(Online):
 
     def moment(self, token: Tensor, state: State, memory: Memory) -> Moment:
         """What is known after reading on, which the silent token says, or after writing another one."""
-        read = token == self.blanks[0]
+        read = token == self.blank
         frame = state["frame"] + read
         written = state["written"] + (~read & (token != self.bos))
         before = hold(read, state["after"], state["before"])

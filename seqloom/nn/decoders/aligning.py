@@ -15,7 +15,7 @@ class Aligning(Online):
     """State: {"frame": (rows,), "prediction": what has been written}. A subclass says what its lattice is."""
 
     eos: int
-    trained_by = ("marginal",)
+    trained_by = "marginal"
     prediction: Prediction
 
     @abstractmethod

@@ -42,15 +42,13 @@ class GNMT(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(
+            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
+        )
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
-        if not memory_size:
-            raise ValueError("this decoder attends to a source: it needs an encoder")
         if tied and size != embedding_size:
             raise ValueError(f"tied needs embedding_size = {size}, the width before the softmax")
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
         self.residual, self.hidden_size = residual, size
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)

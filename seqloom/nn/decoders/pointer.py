@@ -52,13 +52,12 @@ class Pointer(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a pointer chooses elements of a source: add [encoder] and task.source")
+        super().__init__(
+            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
+        )
         if glimpses < 0:
             raise ValueError(f"glimpses = {glimpses} must be 0 or more")
-        self.bos, self.eos, self.vocabulary = bos, eos, vocabulary
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.vocabulary = vocabulary
         self.hidden_size, self.glimpses = size, glimpses
         self.embedding = reading(source_vocabulary, source_features, embedding_size)
         self.begin = nn.Parameter(torch.randn(embedding_size) * embedding_size**-0.5)  # the input before the first

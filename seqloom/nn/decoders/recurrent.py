@@ -55,7 +55,7 @@ class Recurrent(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
         if attention is not None and not memory_size:
             raise ValueError("attention needs an encoder to attend: add [encoder], or leave attention out")
         if input_feeding and attention is None:
@@ -64,8 +64,6 @@ class Recurrent(Decoder):
             raise ValueError('combine = "state" needs order = "luong": the step itself would have no say')
         if feed_context and not memory_size:
             raise ValueError("feed_context feeds the summary of a source: it needs an encoder")
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = nn.Embedding(vocabulary, embedding_size)

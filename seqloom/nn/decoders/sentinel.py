@@ -19,7 +19,7 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Sentinel(Decoder):
-    """State: {"decoder": the inner one's, "keys": (rows, L, D), "tokens": (rows, L), "count": (rows,)}.
+    """State: {"decoder": the inner one's, "keys": (rows, L, D), "symbols": (rows, L), the tokens, "count": (rows,)}.
 
     The last `count` of the L are real. A mixture of tokens is remembered as the largest of them.
     """
@@ -38,12 +38,11 @@ class Sentinel(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
         if window < 1:
             raise ValueError(f"window = {window} must be 1 or more")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        self.bos, self.eos, self.window, self.hidden_size = bos, eos, window, self.decoder.hidden_size
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.window, self.hidden_size = window, self.decoder.hidden_size
         self.query = nn.Linear(self.hidden_size, self.hidden_size)
         self.sentinel = nn.Parameter(torch.randn(self.hidden_size) * self.hidden_size**-0.5)
 

@@ -45,12 +45,15 @@ class SSNT(Aligning):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("ssnt reads as it writes: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, blank)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
+        self.left_out = (bos, blank)
         self.hidden_size = vocabulary
         self.prediction = Prediction(
             vocabulary=vocabulary,
@@ -70,9 +73,9 @@ class SSNT(Aligning):
         return memory.with_extra(keys=self.key(memory.states), encoded=self.read(memory.states))
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        silent = token == self.blank
-        frame = state["frame"] + silent
-        prediction = self.prediction.step(token, silent, state["prediction"])
+        is_blank = token == self.blank
+        frame = state["frame"] + is_blank
+        prediction = self.prediction.step(token, is_blank, state["prediction"])
         written = prediction["written"]
         energy = self.energy(torch.tanh(at_frame(memory.extra["keys"], frame, memory) + self.query(written)))
         logits = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(written)  # (rows, V)

@@ -42,12 +42,15 @@ class Transducer(Aligning):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a transducer reads as it writes: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, eos)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
+        self.left_out = (bos, eos)
         self.hidden_size = vocabulary
         self.prediction = Prediction(
             vocabulary=vocabulary,
@@ -66,9 +69,9 @@ class Transducer(Aligning):
         return memory.with_extra(encoded=self.read(memory.states))  # (B, T, V or hidden)
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        silent = token == self.blank
-        frame = state["frame"] + silent
-        prediction = self.prediction.step(token, silent, state["prediction"])
+        is_blank = token == self.blank
+        frame = state["frame"] + is_blank
+        prediction = self.prediction.step(token, is_blank, state["prediction"])
         joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
         logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
         logits[:, self.left_out] = float("-inf")

@@ -19,7 +19,7 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Transformer(Decoder):
-    """State: {"history": what was said, as keys and values, "frame": (rows,) how many tokens}."""
+    """State: {"history": the KV cache, "length": (rows,) how many tokens it holds}."""
 
     grows = True
 
@@ -42,9 +42,7 @@ class Transformer(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
         self.longest = longest if positions == "learned" else None
         self.hidden_size = size
         self.embedding = embedding(vocabulary, size)
@@ -75,26 +73,26 @@ class Transformer(Decoder):
         device = self.embedding.weight.device
         return {
             "history": History.empty(memory.rows, device),
-            "frame": torch.zeros(memory.rows, dtype=torch.long, device=device),
+            "length": torch.zeros(memory.rows, dtype=torch.long, device=device),
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         hidden, after, _ = self.read(token[:, None], Packing.full_of(len(token), 1, token.device), state, memory)
-        return self.project(hidden), {**after, "frame": state["frame"] + 1}
+        return self.project(hidden), {**after, "length": state["length"] + 1}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
         packing = Packing(inputs.mask)
         hidden, after, maps = self.read(inputs.values, packing, state, memory, attention)
-        return Output(packing.unpack(hidden), self.project, {**after, "frame": state["frame"] + inputs.lengths}, maps)
+        return Output(packing.unpack(hidden), self.project, {**after, "length": state["length"] + inputs.lengths}, maps)
 
     def read(
         self, tokens: Tensor, packing: Packing, state: State, memory: Memory, attention: bool = False
     ) -> tuple[Tensor, State, dict[str, Tensor]]:
-        """What is thought at all new positions (N, size), the state but its frame, and if asked who looked where."""
+        """Hidden vectors of all new positions (N, size), the KV cache, and on request the attention maps."""
         history = state["history"].grow(packing.mask, packing.full)
-        positions = state["frame"] if packing.full and packing.width == 1 else packing.offsets(state["frame"])
+        positions = state["length"] if packing.full and packing.width == 1 else packing.offsets(state["length"])
         values = self.positioned(embed(self.embedding, packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Encoder
+from seqloom.contracts import Encoder, Task
 from seqloom.types import Memory, Padded, State
 
 
@@ -25,7 +25,6 @@ class MemoryNetwork(Encoder):
     For the share `linear_start` of the training hops have no softmax.
     """
 
-    nested = True
     progress = 1.0  # of the training, as the trainer tells it: a mode, as `training` is
 
     def __init__(
@@ -58,6 +57,10 @@ class MemoryNetwork(Encoder):
         with torch.no_grad():
             for part in (*self.tables, self.embedding):
                 part.weight[pad] = 0.0
+
+    def suit(self, task: Task) -> None:
+        if task.source is None or not task.source.nested:
+            raise ValueError('reads stories: set task.source.type = "story"')
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         vectors = self.sentences(source.values)  # (hops + 1, B, T, size)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Cell, Encoder
+from seqloom.contracts import Cell, Encoder, Task
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.encoders.recurrent import read
 from seqloom.nn.ops.dropout import Dropout
@@ -21,8 +21,6 @@ class Reader(Encoder):
 
     Parts of the memory: "words", all f_i of the document, and "tokens", which words they are.
     """
-
-    nested = True
 
     def __init__(
         self,
@@ -41,6 +39,10 @@ class Reader(Encoder):
         self.forwards, self.backwards, self.asking_forwards, self.asking_backwards = (
             cell(input_size=embedding_size, size=size) for _ in range(4)
         )
+
+    def suit(self, task: Task) -> None:
+        if task.source is None or not task.source.nested:
+            raise ValueError('reads stories: set task.source.type = "story"')
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         rows, width = torch.arange(len(source.lengths), device=source.lengths.device), source.values.shape[1]

@@ -31,9 +31,7 @@ class Reader(Head):
         written: Sequence[int],
         pooling: Literal["sum", "max"] = "sum",
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError('a reader answers with words of a source: add [encoder] of type = "reader"')
+        super().__init__(memory_size=memory_size)
         self.vocabulary, self.unk, self.pooling = vocabulary, unk, pooling
         self.written: Tensor  # by tokens of the source, those of the target
         self.register_buffer("written", torch.tensor(list(written)), persistent=False)

@@ -33,12 +33,12 @@ class Prediction(nn.Module):
     def start(self, rows: int) -> State:
         return {"layers": self.stack.start(rows), "written": self.embedding.weight.new_zeros(rows, self.size)}
 
-    def step(self, token: Tensor, silent: Tensor, state: State) -> State:
-        """The state after another token; rows whose token is silent keep theirs.  (rows,), (rows,)"""
-        if not perhaps(~silent):
+    def step(self, token: Tensor, is_blank: Tensor, state: State) -> State:
+        """The state after another token; rows whose token is a blank keep theirs.  (rows,), (rows,)"""
+        if not perhaps(~is_blank):
             return state
         written, layers = self.stack.step(self.dropout(self.embedding(token)), state["layers"])
-        return hold(silent, {"layers": layers, "written": self.dropout(written)}, state)
+        return hold(is_blank, {"layers": layers, "written": self.dropout(written)}, state)
 
     def forward(self, inputs: Padded) -> Tensor:
         """What has been written before each place.  (rows, U) -> (rows, U, size)"""

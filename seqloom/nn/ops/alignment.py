@@ -34,7 +34,7 @@ def best_alignment(
     Targets are y1 .. yn EOS, a row a source. A beam keeps only so many numbers of tokens at the end of each block.
     """
     rows, width = targets.values.shape  # a number of tokens is 0 .. width - 1
-    symbols, silent = targets.lengths[:, None] - 1, decoder.blanks[0]
+    symbols, blank = targets.lengths[:, None] - 1, decoder.blanks[0]
     numbers = torch.arange(width, device=targets.lengths.device)
     state = decoder.start_rows(memory, rows * width)
     totals = torch.where(numbers > 0, float("-inf"), 0.0).repeat(rows, 1)  # (B, width)
@@ -47,7 +47,7 @@ def best_alignment(
             scores, now = decoder.step(token, now, memory)
             scores = scores.view(rows, width, -1)
             from_ = (numbers - count).clamp(min=0)
-            ended = (so_far + scores[:, :, silent])[:, from_].masked_fill(numbers < count, float("-inf"))
+            ended = (so_far + scores[:, :, blank])[:, from_].masked_fill(numbers < count, float("-inf"))
             better = ended > best
             best, choice = torch.where(better, ended, best), choice.masked_fill(better, count)
             origin = torch.arange(rows, device=numbers.device)[:, None] * width + from_
@@ -63,7 +63,7 @@ def best_alignment(
         over = block >= blocks[:, None]
         totals, state = torch.where(over, totals, best), kept
         choices.append(choice.masked_fill(over, 0))
-        token = torch.full_like(token, silent)
+        token = torch.full_like(token, blank)
     reached = symbols
     counts = []
     for choice in reversed(choices):
@@ -79,12 +79,12 @@ def even_alignment(targets: Padded, blocks: Tensor) -> Tensor:
     return ends.diff(dim=1)
 
 
-def with_ends(targets: Padded, counts: Tensor, blocks: Tensor, bos: int, silent: int, possible: Tensor) -> Aligned:
+def with_ends(targets: Padded, counts: Tensor, blocks: Tensor, bos: int, blank: int, possible: Tensor) -> Aligned:
     """The outputs with the blank at the end of each block.  (B, blocks)"""
     symbols = torch.where(possible, targets.lengths - 1, 0)
     counts = counts * possible[:, None]
     lengths = symbols + blocks + 1
-    path = torch.full((len(lengths), int(lengths.max())), silent, device=counts.device)
+    path = torch.full((len(lengths), int(lengths.max())), blank, device=counts.device)
     places = torch.arange(targets.values.shape[1], device=counts.device)
     before = (counts.cumsum(1)[:, None] <= places[:, None]) & positions_below(blocks, counts.shape[1])[:, None]
     real = positions_below(symbols, len(places))
