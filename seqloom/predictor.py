@@ -35,7 +35,7 @@ class Predictor:
     """A system, and what can be done with it. `seqloom.load` and `seqloom.fit` return one."""
 
     def __init__(self, system: System, summary: Summary | None = None):
-        system.model.eval()
+        system.model.freeze()
         self.system = system
         self.summary = summary  # of the training that has just made it
 

@@ -198,7 +198,7 @@ class Decoder(nn.Module, Stepper):
                 "": "targets of its own tokens",
             }
             hint = f"; for these targets set {wanted[target.chooses]}" if target.chooses else ""
-            raise ValueError(f"needs {able[self.chooses]}{hint}")
+            raise ValueError(f"needs {able[self.chooses]}, not {able[target.chooses]}{hint}")
         if task.eos is None and task.source is not None:
             raise ValueError('writes token by token, but an answer is given at once: take "word", "reader" or "value"')
         if self.reads_source and task.source is not None and task.source.nested:

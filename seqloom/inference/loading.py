@@ -22,7 +22,7 @@ def load_system(path: Path | str, device: str = "auto", trust: bool = False) -> 
     with skip_initialisation():
         model = build_model(recipe, task.source, task.target, trust)
     load_weights(model, run.weights)
-    return System(model.to(place).eval(), task, recipe, run.path, trust)
+    return System(model.to(place).freeze(), task, recipe, run.path, trust)
 
 
 def as_system(given: Any, device: str = "auto", trust: bool = False) -> System:

@@ -31,9 +31,14 @@ class Model(nn.Module, Finder):
                 raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
             decoder.embedding = encoder.embedding  # type: ignore[union-attr]
 
+    def freeze(self) -> Self:
+        """For inference: no drop-out, no gradients, and weights that will not change, so that copies can be cached."""
+        return self.eval().requires_grad_(False)
+
     def train(self, mode: bool = True) -> Self:
-        if mode:
+        if mode and not any(weight.requires_grad for weight in self.parameters()):  # it was frozen
             forget_copies()
+            self.requires_grad_(True)
         return super().train(mode)
 
     def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:

@@ -121,7 +121,7 @@ def fit(
         augment=task.augment if task.augments else None,
     )
     summary = trainer.fit()
-    return Predictor(System(model.eval(), task, full, run.path, trust), summary)
+    return Predictor(System(model, task, full, run.path, trust), summary)
 
 
 def cache_folder() -> Path:
