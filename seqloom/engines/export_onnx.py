@@ -63,13 +63,9 @@ def refuse(model: Model, int8: bool) -> None:
             "--to onnx supports one model that reads a source and writes token by token: use the run itself"
         )
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
-        raise SeqloomError(
-            "--to onnx does not support multi-head attention, whose packing depends on lengths: use the run itself"
-        )
+        raise SeqloomError("--to onnx does not support multi-head attention: use the run itself")
     if any(isinstance(module, Halting) for module in model.modules()):
-        raise SeqloomError(
-            "--to onnx does not support adaptive computation time, whose loop depends on values: use the run itself"
-        )
+        raise SeqloomError("--to onnx does not support adaptive computation time: use the run itself")
     if model.decoder.grows:
         raise SeqloomError("--to onnx does not support decoders with a KV cache: use --to ctranslate2")
 
