@@ -114,7 +114,7 @@ def test_what_only_a_run_can_do_is_refused(command, folders, verb):
 def test_what_an_engine_cannot_do_is_refused(command, folders):
     said = command("predict", folders["ctranslate2"], "--require", "1", stdin="123\n").complaint
     assert (
-        said == "the constraint Required: CTranslate2 cannot do that; leave it out, or ask the run it was exported from"
+        said == "the constraint Required: CTranslate2 cannot do that; leave it out, or use the run it was exported from"
     )
 
 
