@@ -4,7 +4,7 @@ python docs/systems.py            writes the page
 python docs/systems.py --check    exits with an error if the page is out of date
 
 Papers are read from the docstrings of the files, descriptions from the recipes, figures and gates from results/*.json.
-Only what no file holds stands in the table below: the subject, the lecture, and which figure is the headline.
+Only what no file holds is in the table below: the subject, the lecture, and which figure is the headline.
 """
 
 from __future__ import annotations

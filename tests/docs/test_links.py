@@ -1,4 +1,4 @@
-"""Relative links in the documents lead to files, and links to headings lead to headings."""
+"""Relative links in the documents lead to files, links to headings lead to headings, and files named in code exist."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^()\s]+)(?: \"[^\"]*\")?\)")
+PATH = re.compile(r"`((?:seqloom|tests|docs|bench|results)/[\w/.-]+)`")
+EXAMPLES = {"seqloom/nn/attention/cosine.py", "seqloom/objectives/word_dropout.py"}  # files for the reader to add
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -38,6 +40,16 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_named_in_code_exist(page):
+    named = {
+        path
+        for path in PATH.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+        if not re.search("[A-Z]{4}", path)
+    }
+    assert {path for path in named - EXAMPLES if not (ROOT / path).exists()} == set()
 
 
 def test_a_broken_link_is_found(tmp_path):
