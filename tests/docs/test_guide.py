@@ -1,15 +1,18 @@
 """Quotations in the guide that can be checked without training: recipes, their keys and their defaults."""
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
 from seqloom.config.discovery import parameters, parts
-from seqloom.config.recipes import describe, packaged, read_recipe
+from seqloom.config.recipes import describe, override, packaged, read_recipe
+from seqloom.errors import SeqloomError
 from seqloom.studies.catalogue import STUDIES
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "guide"
@@ -27,6 +30,19 @@ ROWS = re.findall(
     RECIPES + (GUIDE / "objectives.md").read_text(encoding="utf-8"),
     re.MULTILINE,
 )
+ERRORS = [
+    quoted
+    for page in sorted(GUIDE.glob("*.md"))
+    for quoted in re.findall(r"^\$ seqloom check (.+)\nseqloom: (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS)
+def test_a_quoted_error_of_check_is_the_error(arguments, message):
+    recipe, *settings = shlex.split(arguments)
+    with pytest.raises(SeqloomError) as caught:
+        check_recipe(complete(override(read_recipe(recipe), settings[1::2]), recipe))
+    assert str(caught.value) == message
 
 
 def test_the_list_of_recipes_is_what_the_command_prints():
