@@ -19,7 +19,7 @@ assert spec.loader is not None
 systems = importlib.util.module_from_spec(spec)
 sys.modules["systems"] = systems  # dataclasses look their module up
 spec.loader.exec_module(systems)
-ROWS = [system for subject in systems.SUBJECTS.values() for system in subject]
+ROWS = [system for subject in systems.subjects().values() for system in subject]
 
 
 def test_every_packaged_recipe_has_a_row():
