@@ -66,7 +66,7 @@ class Predictor(BasePredictor):
         Run.open(self.path).copy(path, weights_of(self.model))
 
     def stream(self, **options: Any) -> Stream:
-        """A source as it arrives: `feed` it, and read what is certain by then. Options: wait, and those of a search."""
+        """A source as it arrives: `feed` it, and read what is certain. Options: wait, lm, lm_weight, a search's."""
         return Stream(self.system, **options)
 
     def generate(self, count: int = 1, *, prefix: Any = None, **options: Any) -> list[Any]:
