@@ -95,7 +95,7 @@ def test_optimiser_state_survives_the_file_bit_for_bit(tmp_path: Path, optimiser
 
     def train(model: Tied, updater: NamedOptimiser, steps: int) -> None:
         for _ in range(steps):
-            updater.forget_gradients()
+            updater.clear_gradients()
             nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
             updater.step(0.01)
 

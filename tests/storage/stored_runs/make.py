@@ -1,4 +1,4 @@
-"""Make a stored run: python -m tests.stored_runs.make FOLDER (for example tests/stored_runs/format_1).
+"""Make a stored run: python -m tests.storage.stored_runs.make FOLDER (for example tests/storage/stored_runs/format_1).
 
 A tiny model that spells words backwards, trained in seconds, and beside it what it answers. It is made once for
 each format of run folders, by the code of that day, and then never again: later code must read it and answer alike.
