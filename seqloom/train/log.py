@@ -49,7 +49,7 @@ class Log:
             state.window = {}
 
     def validation(self, results: Results, best: bool) -> None:
-        self.display.validated(step=self.state.step, results=results, best=best)
+        self.display.validation(step=self.state.step, results=results, best=best)
         self.write({"kind": "valid"}, results)
 
     def write(self, head: dict[str, Any], values: Results, **more: float) -> None:

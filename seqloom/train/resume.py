@@ -18,6 +18,7 @@ from seqloom.compute.threads import choose_threads
 from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
 from seqloom.storage import weights
+from seqloom.storage.environment import store_environment, stored_threads
 from seqloom.storage.run import Checkpoint, Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches
@@ -57,11 +58,12 @@ class Checkpointer:
         """Continue from the newest checkpoint, if there is one; lines for the display."""
         newest = self.run.newest()
         if self.training.device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
-            choose_threads(self.settings.threads, self.run.threads() if newest else 0)
+            choose_threads(self.settings.threads, stored_threads(self.run.path) if newest else 0)
         lines = self.load(newest) if newest else []
         if processes.is_lead():
             self.run.truncate_metrics(self.state.metrics)
-            changes = self.run.note_environment(device=str(self.training.device), processes=processes.world_size())
+            environment = {"device": str(self.training.device), "processes": processes.world_size()}
+            changes = store_environment(self.run.path, **environment)
             lines += changes if newest else []
             if self.state.best:  # a crash may have come between a checkpoint and its publication
                 self.run.publish(self.run.checkpoint(self.state.best[0]["step"]).model())

@@ -1,20 +1,25 @@
-"""Validation: measure the validation set, note the best weights, average the best at the end."""
+"""Validation: measure the validation set, keep the best weights, average the best at the end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from seqloom.config.build import build_part
 from seqloom.config.settings import Settings
+from seqloom.contracts import Task
 from seqloom.data.batching import Plan
 from seqloom.errors import SeqloomError, nearest
+from seqloom.inference.candidates import best_predictions
+from seqloom.inference.system import System
 from seqloom.storage import weights
 from seqloom.storage.history import Results
 from seqloom.storage.run import Run
@@ -22,7 +27,7 @@ from seqloom.train import processes
 from seqloom.train.log import Log
 from seqloom.train.state import TrainingState
 from seqloom.train.training import Training
-from seqloom.types import Batch, State
+from seqloom.types import Batch, Example, State
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
@@ -129,3 +134,29 @@ class Validation:
             return results
         weights.load(model, self.run.checkpoint(best[0]["step"]).model(), "the best checkpoint")
         return {}
+
+
+def greedy_evaluation(
+    task: Task, full: dict[str, Any], examples: Sequence[Example], trust: bool, asked: Mapping[str, Any]
+) -> Evaluate | None:
+    """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display."""
+    if task.source is None or not task.metrics:
+        return None
+    sources, references = task.references(examples)
+    count = full["train"]["decode"] or len(sources)
+    sources, references = list(islice(sources, count)), list(islice(references, count))
+    longest = max(len(task.target.encode(target)) for targets in references for target in targets)
+    # An untrained model would write up to its own length limit, which may be far.
+    kind = "prefix_beam" if full["search"]["type"] == "prefix_beam" else "beam"
+    table = {"type": kind, "beam_size": 1, "maximum_length": 2 * longest + 10}
+    if kind == "prefix_beam":
+        table["symbols_per_state"] = full["search"]["symbols_per_state"]
+    greedy = build_part("search", table, "search", trust)
+
+    def evaluate(model: nn.Module) -> tuple[Results, list[Sample]]:
+        found = best_predictions(System(model.eval(), task, full, trust=trust), sources, search=greedy, **asked)
+        predictions = [one.text for one in found]
+        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
+        return task.measure(predictions, references, sources), [sample]
+
+    return evaluate
