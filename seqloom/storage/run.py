@@ -95,7 +95,7 @@ class Run:
         if not (path / "format.json").is_file():
             reason = "it has no format.json" if path.is_dir() else "there is no such folder"
             if is_exported(path):
-                reason = "it is an exported model, for `seqloom predict` and `seqloom evaluate` only"
+                reason = "it is an exported model, for `seqloom predict` and `evaluate` alone"
             raise SeqloomError(f"{path} is not a run folder: {reason}; a run folder is what `seqloom train` writes")
         version = read_json(path / "format.json").get("format")
         if not isinstance(version, int):

@@ -14,7 +14,8 @@ from seqloom.train.display import Display
 from seqloom.train.state import TrainingState
 from seqloom.train.tensorboard import TensorBoard
 
-SUMS = ("total", "count", "symbols")  # summed in each update beside the logs of the objective; symbols: target tokens
+# Summed in each update, beside the logs of the objective. The names are stored in trainer.json; symbols: target tokens.
+SUMS = ("total", "count", "symbols")
 
 
 class Log:

@@ -1,4 +1,4 @@
-"""Run folders: whole or not there, safe to open, and every misfit said in one line."""
+"""Run folders: complete or not there, safe to open, and every misfit reported in one line."""
 
 import errno
 import json
@@ -21,10 +21,10 @@ from seqloom.train.optimiser import NamedOptimiser
 
 
 class Tied(nn.Module):
-    def __init__(self, symbols: int = 10, size: int = 4):
+    def __init__(self, vocabulary: int = 10, size: int = 4):
         super().__init__()
-        self.embedding = nn.Embedding(symbols, size)
-        self.output = nn.Linear(size, symbols)
+        self.embedding = nn.Embedding(vocabulary, size)
+        self.output = nn.Linear(size, vocabulary)
         self.output.weight = self.embedding.weight
         self.register_buffer("count", torch.tensor(3))
 
@@ -53,7 +53,7 @@ def test_a_new_run_holds_its_recipe_and_format(tmp_path: Path) -> None:
     assert names(tmp_path) == ["run"]
 
 
-def test_a_folder_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
+def test_a_folder_with_files_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     run = new_run(tmp_path)  # an empty one is fine
     with pytest.raises(SeqloomError, match="--resume, or choose another --out"):
@@ -74,7 +74,7 @@ def test_a_folder_with_something_in_it_is_never_written_over(tmp_path: Path) -> 
         ("[]", "must hold a JSON object"),
     ],
 )
-def test_what_is_not_a_run_of_ours_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:
+def test_a_folder_that_is_not_a_run_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "format.json").write_text(content)
     with pytest.raises(SeqloomError, match=message) as caught:
@@ -82,7 +82,7 @@ def test_what_is_not_a_run_of_ours_is_refused_in_one_line(tmp_path: Path, conten
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="no such folder"):
         Run.open(tmp_path / "nowhere")
 
@@ -149,7 +149,7 @@ def test_weights_that_do_not_fit_are_refused_in_one_line_and_change_nothing(tmp_
         return str(caught.value)
 
     save_file(whole, file)
-    assert "the vocabulary has 12 tokens, the weights 10" in refusal(Tied(symbols=12))
+    assert "the vocabulary has 12 tokens, the weights 10" in refusal(Tied(vocabulary=12))
     assert '"embedding.weight" has shape (10, 4), the model expects (10, 6)' in refusal(Tied(size=6))
     assert 'lacks tensor "weight" and 1 more' in refusal(nn.Linear(2, 2))
     save_file({**whole, "strange": torch.zeros(1)}, file)
@@ -221,7 +221,7 @@ class Countdown:
         return call
 
 
-def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_whole_checkpoint(
+def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_complete_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Save step 20 over step 20 and stop dead before each file operation in turn."""
@@ -273,7 +273,7 @@ def test_pruning_keeps_the_newest_and_the_named(tmp_path: Path) -> None:
     assert [found.step for found in run.checkpoints()] == [2, 4]
 
 
-def test_metrics_are_cut_back_to_what_a_checkpoint_knew(tmp_path: Path) -> None:
+def test_metrics_are_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     run.log({"step": 1, "loss": 2.5})
     size = run.metrics_size()
@@ -285,7 +285,7 @@ def test_metrics_are_cut_back_to_what_a_checkpoint_knew(tmp_path: Path) -> None:
     assert run.metrics_size() == size
 
 
-def test_a_changed_environment_is_said(tmp_path: Path) -> None:
+def test_a_changed_environment_is_reported(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     assert store_environment(run.path, device="cpu") == []
     assert store_environment(run.path, device="cpu") == []
@@ -306,7 +306,7 @@ def test_the_average_of_checkpoints_is_their_mean_and_counters_are_left_alone(tm
         average([])
 
 
-def test_modules_without_first_values_draw_no_random_numbers_and_others_do_again() -> None:
+def test_skipping_initialisation_draws_no_random_numbers_and_ends_with_its_block() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     with skip_initialisation():

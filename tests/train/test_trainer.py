@@ -161,6 +161,17 @@ def test_a_resumed_training_equals_an_unbroken_one_bit_for_bit(tmp_path: Path, c
     assert unbroken.weights.read_bytes() == broken.weights.read_bytes()
 
 
+def test_the_names_in_trainer_json_are_those_of_earlier_checkpoints(tmp_path: Path) -> None:
+    trainer(tmp_path, steps=2, validate_every=1).fit()
+    stored = tiny_run(tmp_path).newest().trainer()  # type: ignore[union-attr]
+    assert stored.keys() == {"standing", "scalars", "order"}
+    assert stored["standing"].keys() == {
+        *("step", "epoch", "batch", "seconds", "validated", "stale", "halvings", "faults", "best", "window", "metrics")
+    }
+    assert stored["standing"]["window"].keys() >= {"total", "count", "symbols", "since", "first"}
+    assert stored["order"].keys() == {"optimiser", "ema", "seed", "tokens", "accumulate", "examples", "symbols"}
+
+
 def test_drop_out_is_on_and_the_seed_matters(tmp_path: Path) -> None:
     trainer(tmp_path / "a", steps=4, model=Tiny(dropout=0.3)).fit()
     trainer(tmp_path / "b", steps=4, model=Tiny(dropout=0.0)).fit()

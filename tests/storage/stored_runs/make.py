@@ -60,7 +60,7 @@ def make(folder: Path) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """What a run says: outputs with scores and log-probabilities, and the scores of given pairs."""
+    """What a run answers: outputs with scores and log-probabilities, and the scores of given pairs."""
     model = seqloom.load(folder, device="cpu")
     outputs = [
         [{"text": one.text, "score": one.score, "log_probs": one.log_probs} for one in found]
