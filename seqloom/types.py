@@ -91,6 +91,7 @@ class Padded:
     values: Array  # (B, T, ...)
     lengths: Array  # (B,)
     parts: dict[str, Padded] = field(default_factory=dict)  # the same sources in other ways, with lengths of their own
+    progress: float = 1.0  # of a source: the share of the training that is over; 1.0 in validation and inference
 
     @property
     def mask(self) -> Array:
@@ -110,7 +111,7 @@ class Padded:
     def to(self, device: Any) -> Padded:
         """As tensors on a torch device."""
         parts = {name: part.to(device) for name, part in self.parts.items()}
-        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts)
+        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts, self.progress)
 
     def like(self, array: Array) -> Padded:
         """As arrays of the same kind, on the same device."""
@@ -239,6 +240,10 @@ class Batch:
             targets=self.targets.to(device),
             extra=over_tensors(lambda value: as_tensor(value, device), self.extra),
         )
+
+    def with_progress(self, progress: float) -> Batch:
+        """This batch when that share of the training is over, for encoders that change over the training."""
+        return self if self.source is None else replace(self, source=replace(self.source, progress=progress))
 
 
 @dataclass(frozen=True)

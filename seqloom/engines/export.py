@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError, nearest
 from seqloom.inference.evaluation import gather
 from seqloom.predictor import Predictor
 from seqloom.storage import files
-from seqloom.storage.files import remove, saving, sync, to_json, unfinished
+from seqloom.storage.files import partial_path, remove, saving, sync, to_json
 
 
 def export(
@@ -45,7 +45,7 @@ def export(
     if int8 and not (chosen and native.task.metrics) and not force:
         reason = "the run's validation data is not there" if native.task.metrics else "its task has no metrics"
         raise SeqloomError(f"--int8 measures what it loses, but {reason}: give --data, or take it with --force")
-    partial = unfinished(path)
+    partial = partial_path(path)
     with saving(path):
         remove(partial)
         try:

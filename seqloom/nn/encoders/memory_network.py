@@ -22,10 +22,8 @@ class MemoryNetwork(Encoder):
 
     Without `positions` all words count alike. `ages` are how many sentences back are told apart, those beyond as one;
     0: none. `empty` is how likely, in training, an empty sentence stands after each: it only makes the others older.
-    For the share `linear_start` of the training hops have no softmax.
+    In training, hops have no softmax while `source.progress` is below `linear_start`.
     """
-
-    progress = 1.0  # of the training, as the trainer tells it: a mode, as `training` is
 
     def __init__(
         self,
@@ -70,9 +68,10 @@ class MemoryNetwork(Encoder):
         if self.age is not None:
             aged = self.age(self.ages_of(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
             vectors = vectors + aged.unflatten(-1, (-1, self.output_size)).movedim(2, 0)
+        linear = self.training and source.progress < self.linear_start
         looks = []
         for inward, outward in pairwise(vectors):
-            weights = self.weights(torch.einsum("btd,bd->bt", inward, asked), facts)
+            weights = self.weights(torch.einsum("btd,bd->bt", inward, asked), facts, linear)
             asked = asked + torch.einsum("bt,btd->bd", weights, outward)
             looks.append(weights)
         extra: State = {"hops": torch.stack(looks, 1)[:, :, None, None]} if attention else {}  # (B, hops, 1, 1, T)
@@ -94,9 +93,9 @@ class MemoryNetwork(Encoder):
         later = passed.flip(1).cumsum(1).flip(1) - facts.long()  # those after it, and the empty ones after itself
         return later.clamp(0, self.age.num_embeddings - 1)
 
-    def weights(self, scores: Tensor, facts: Tensor) -> Tensor:
-        """How much of each sentence a hop reads; of a story without sentences nothing.  (B, T)"""
-        if self.training and self.progress < self.linear_start:
+    def weights(self, scores: Tensor, facts: Tensor, linear: bool) -> Tensor:
+        """How much of each sentence a hop reads; zero where there is no sentence.  (B, T)"""
+        if linear:
             return scores * facts
         return scores.masked_fill(~facts, torch.finfo(scores.dtype).min).softmax(-1) * facts
 
