@@ -50,7 +50,6 @@ class NamedOptimiser:
         for group in self.torch.param_groups:
             group["lr"] = learning_rate
         self.torch.step()
-        torch.autograd.graph.increment_version(self.parameters)  # fused kernels do not, and cached copies need it
 
     def scale_and_clip(self, scale: float, clip: float) -> float:
         """Scale all gradients, clip their global norm, and return the norm before clipping.
