@@ -182,7 +182,7 @@ def test_several_heads_on_a_padded_memory_are_torchs(query, memory):
 
 def attended(attention, query, states, weights, **mask):
     """All positions real: (B, Q, size), (B, T, size) -> (B, Q, size)"""
-    asking, asked = (Packing.full_of(*values.shape[:2], device=values.device) for values in (query, states))
+    asking, asked = (Packing.unpadded(*values.shape[:2], device=values.device) for values in (query, states))
     keys, values = attention.keys_values(states.flatten(0, 1), asked)
     queries = attention.queries(query.flatten(0, 1), asking)
     context, _ = attention.attend(queries, keys, values, weights=weights, **mask)

@@ -13,7 +13,7 @@ from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.cells.mut import MUT
 from seqloom.nn.encoders.recurrent import Recurrent
-from seqloom.nn.layers.bridge import vectors
+from seqloom.nn.layers.bridge import without_costs
 from seqloom.types import Padded, flatten, nest, over_tensors, select
 from tests.building import build, cases, source
 
@@ -379,7 +379,7 @@ def test_the_backward_direction_begins_at_each_sequences_true_end(case):
         turned = encoder.embedding(batch.values[row : row + 1, :length]).flip(1)
         outputs, end = stepped(backwards, turned, backwards.start(1))
         torch.testing.assert_close(memory.states[row, :length, SIZE:], outputs[0].flip(0))
-        for name, value in vectors(end).items():
+        for name, value in without_costs(end).items():
             torch.testing.assert_close(memory.final["layers"]["0"][name][row, SIZE:], value[0])
 
 

@@ -348,7 +348,7 @@ def layered(encoder, values):
     """The layer on one sentence, (T, size), positions and time given."""
     from seqloom.nn.ops.packing import Packing
 
-    return encoder.layers[0].encode(values, Packing.full_of(1, len(values), values.device), None)[0]
+    return encoder.layers[0].encode(values, Packing.unpadded(1, len(values), values.device), None)[0]
 
 
 def sinusoids(encoder, length):

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from seqloom.nn.ops.lattice import NEVER, added_log_probs_of, all_paths, best_path, log_probs_of
+from seqloom.nn.ops.lattice import NEVER, all_paths, best_path, factored_token_log_probs, token_log_probs
 
 SHAPES = [(1, 0), (1, 3), (4, 0), (2, 1), (3, 3), (5, 2), (2, 4)]  # inputs, labels
 
@@ -142,9 +142,11 @@ def test_with_symbols_all_alike_it_is_the_number_of_paths(inputs, labels, added)
     symbols = torch.stack([torch.zeros(1, labels + 1, dtype=torch.long), torch.full((1, labels + 1), 4)])
     if added:
         levels = torch.randn(2, 1, 1).double().expand(2, 1, vocabulary)  # of no importance
-        log_probs = added_log_probs_of(levels[:1].expand(1, inputs, -1), levels[1:].expand(1, labels + 1, -1), symbols)
+        log_probs = factored_token_log_probs(
+            levels[:1].expand(1, inputs, -1), levels[1:].expand(1, labels + 1, -1), symbols
+        )
     else:
-        log_probs = log_probs_of(torch.full((1, inputs, labels + 1, vocabulary), 3.0).double(), symbols)
+        log_probs = token_log_probs(torch.full((1, inputs, labels + 1, vocabulary), 3.0).double(), symbols)
     advance, emit = log_probs
     total = all_paths(advance, emit[:, :, :-1], advance[:, -1, -1], torch.tensor([inputs]), torch.tensor([labels]))
     count = math.comb(inputs + labels - 1, labels)
@@ -197,14 +199,14 @@ def test_log_probabilities_and_gradients_are_those_of_a_softmax(left_out, rows, 
         return (torch.where(finite, found, 0) * weights).sum()
 
     expected = plain(logits, symbols, left_out)
-    found = log_probs_of(logits, symbols, left_out)
+    found = token_log_probs(logits, symbols, left_out)
     torch.testing.assert_close(found, expected)
     by_hand, recorded = (torch.autograd.grad(compared(each), logits)[0] for each in (found, expected))
     torch.testing.assert_close(by_hand, recorded)
     assert not by_hand[..., list(left_out)].any()
     with torch.no_grad():
-        assert torch.equal(log_probs_of(logits, symbols, left_out), found)
-    added = added_log_probs_of(inputs, outputs, symbols, left_out)
+        assert torch.equal(token_log_probs(logits, symbols, left_out), found)
+    added = factored_token_log_probs(inputs, outputs, symbols, left_out)
     torch.testing.assert_close(added, expected)
     summed = torch.autograd.grad(
         compared(plain(inputs[:, :, None] + outputs[:, None], symbols, left_out)), [inputs, outputs]
@@ -218,8 +220,8 @@ def test_logits_far_apart_are_no_problem_in_float32():
     exact = plain((inputs[:, :, None] + outputs[:, None]).double(), symbols, (2, 3)).float()
     assert exact[exact.isfinite()].min() < -200
     for found in (
-        log_probs_of(inputs[:, :, None] + outputs[:, None], symbols, (2, 3)),
-        added_log_probs_of(inputs, outputs, symbols, (2, 3)),
+        token_log_probs(inputs[:, :, None] + outputs[:, None], symbols, (2, 3)),
+        factored_token_log_probs(inputs, outputs, symbols, (2, 3)),
     ):
         torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-4)
         gradients = torch.autograd.grad(torch.where(found.isfinite(), found, 0).sum(), [inputs, outputs])
@@ -229,7 +231,7 @@ def test_logits_far_apart_are_no_problem_in_float32():
 def test_in_half_precision_sums_are_not_made_in_it():
     inputs, outputs, symbols = few(torch.float32)
     logits = (inputs[:, :, None] + outputs[:, None]).bfloat16().detach().requires_grad_()
-    found = log_probs_of(logits, symbols)
+    found = token_log_probs(logits, symbols)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, plain(logits.detach().float(), symbols))
     assert torch.autograd.grad(found.sum(), logits)[0].dtype == torch.bfloat16
@@ -237,7 +239,7 @@ def test_in_half_precision_sums_are_not_made_in_it():
 
 def test_a_second_backward_pass_is_refused():
     inputs, outputs, symbols = few()
-    found = log_probs_of(inputs[:, :, None] + outputs[:, None], symbols).sum()
+    found = token_log_probs(inputs[:, :, None] + outputs[:, None], symbols).sum()
     torch.autograd.grad(found, inputs, retain_graph=True)
     with pytest.raises(RuntimeError, match="second backward"):
         torch.autograd.grad(found, inputs)

@@ -77,7 +77,7 @@ def test_what_stands_beside_it_is_the_same_drop_out(p):
         return function(*given)
 
     pairs = {
-        lambda values, change: dropout.added(values, change): lambda values, change: values + dropout(change),
+        lambda values, change: dropout.add(values, change): lambda values, change: values + dropout(change),
         lambda values, change: dropout.after_relu(values + 0): lambda values, change: dropout(torch.relu(values)),
     }
     for ours, plain in pairs.items():

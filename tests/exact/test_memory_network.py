@@ -98,9 +98,9 @@ def test_words_count_by_their_places():
 def test_ages_count_backwards_from_the_question():
     encoder = network(ages=50)
     facts = torch.tensor([[True, True, True, False, False], [True, False, False, False, False]])
-    assert encoder.ages_of(facts)[0, :3].tolist() == [2, 1, 0]
-    assert encoder.ages_of(facts)[1, :1].tolist() == [0]
-    assert network(ages=2).ages_of(facts)[0, :3].tolist() == [1, 1, 0]  # the oldest are not told apart
+    assert encoder.sentence_ages(facts)[0, :3].tolist() == [2, 1, 0]
+    assert encoder.sentence_ages(facts)[1, :1].tolist() == [0]
+    assert network(ages=2).sentence_ages(facts)[0, :3].tolist() == [1, 1, 0]  # the oldest are not told apart
 
 
 def test_padding_of_sentences_and_of_stories_changes_nothing():
@@ -158,9 +158,9 @@ def batch():
 def test_empty_sentences_come_in_training_only_and_make_others_older():
     encoder = network(ages=50, empty=0.5)
     facts = torch.ones(200, 10, dtype=torch.bool)
-    assert torch.equal(encoder.ages_of(facts), torch.arange(9, -1, -1).expand(200, -1))
+    assert torch.equal(encoder.sentence_ages(facts), torch.arange(9, -1, -1).expand(200, -1))
     torch.manual_seed(1)
-    ages = encoder.train().ages_of(facts)
+    ages = encoder.train().sentence_ages(facts)
     gaps = ages[:, :-1] - ages[:, 1:]
     assert set(gaps.unique().tolist()) == {1, 2}  # one sentence later, or one and an empty one
     assert 0.45 < (gaps == 2).double().mean() < 0.55

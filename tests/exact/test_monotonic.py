@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from seqloom.nn.attention.monotonic import Monotonic, expected, stops
+from seqloom.nn.attention.monotonic import Monotonic, expected_alignments, stop_positions
 from seqloom.nn.decoders.gnmt import GNMT
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.types import Memory, Padded, hold, select
@@ -49,7 +49,7 @@ def test_the_recursion_is_the_sum_over_all_monotone_choices():
                 probability = probability * (1 - stop[number, begin:place]).prod() * stop[number, place]
                 begin = place
             summed[query, places[-1]] += probability
-    found = torch.stack(expected(energies, START)[1:], 1)[0]
+    found = torch.stack(expected_alignments(energies, START)[1:], 1)[0]
     torch.testing.assert_close(found, summed, rtol=0, atol=1e-16)
     assert (found.sum(-1) < 1).all()
 
@@ -59,7 +59,7 @@ def test_the_recursion_is_the_sum_over_all_monotone_choices():
 def test_few_steps_are_the_loop_even_where_energies_are_large(width, dtype):
     energies = normal(6, 5, width, scale=15).clamp(-30, 30).to(dtype)
     start = torch.eye(1, width, dtype=dtype).expand(6, -1)
-    found = torch.stack(expected(energies, start)[1:], 1)
+    found = torch.stack(expected_alignments(energies, start)[1:], 1)
     loop = looped(energies.double(), start.double())
     torch.testing.assert_close(found.double(), loop, rtol=1e-4 if dtype == torch.float32 else 1e-12, atol=1e-6)
     assert (found.double() - loop).abs().max() <= (1e-6 if dtype == torch.float32 else 1e-15)
@@ -68,9 +68,9 @@ def test_few_steps_are_the_loop_even_where_energies_are_large(width, dtype):
 def test_gradients_are_right_and_are_numbers_where_energies_are_large():
     energies = normal(2, 3, 5).requires_grad_()
     start = normal(2, 5, seed=1).softmax(-1).requires_grad_()
-    assert gradcheck(lambda *given: torch.stack(expected(*given), 1), (energies, start))
+    assert gradcheck(lambda *given: torch.stack(expected_alignments(*given), 1), (energies, start))
     large = normal(2, 3, 5, scale=100).requires_grad_()
-    torch.stack(expected(large, start), 1).sum().backward()
+    torch.stack(expected_alignments(large, start), 1).sum().backward()
     assert large.grad.isfinite().all()
 
 
@@ -82,8 +82,8 @@ def test_where_probabilities_are_0_or_1_hard_is_soft(lengths):
     rows = len(signs)
     mask = memory.mask[memory.owner(rows)][:, None]
     energies = (signs * 1e3).masked_fill(~mask, float("-inf"))
-    soft = torch.stack(expected(energies, torch.eye(1, 4, dtype=torch.float64).expand(rows, -1))[1:], 1)
-    indices = torch.stack(stops(energies, torch.zeros(rows, dtype=torch.long), memory)[1:], 1)
+    soft = torch.stack(expected_alignments(energies, torch.eye(1, 4, dtype=torch.float64).expand(rows, -1))[1:], 1)
+    indices = torch.stack(stop_positions(energies, torch.zeros(rows, dtype=torch.long), memory)[1:], 1)
     hard = (indices[:, :, None] == torch.arange(4)) & mask
     assert torch.equal(soft, hard.double())
     found = hard.any(-1)

@@ -7,7 +7,7 @@ import torch
 
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.encoders.reader import Reader as ReaderEncoder
-from seqloom.nn.encoders.reader import compacted
+from seqloom.nn.encoders.reader import compact
 from seqloom.nn.heads.reader import Reader
 from seqloom.types import Memory, Padded
 
@@ -20,7 +20,7 @@ def memory():
     torch.manual_seed(1)
     words = Memory(torch.randn(2, 7, SIZE, dtype=torch.float64), torch.tensor(LENGTHS))
     summary = torch.randn(2, SIZE, dtype=torch.float64)
-    parts = {"words": words, "symbols": Memory(torch.tensor(SPECIAL), words.lengths)}
+    parts = {"words": words, "tokens": Memory(torch.tensor(SPECIAL), words.lengths)}
     return Memory(torch.zeros(2, 2, SIZE), torch.tensor([2, 2]), {"summary": summary}, parts=parts)
 
 
@@ -104,7 +104,7 @@ def test_document_and_question_are_read_both_ways_by_cells_of_their_own():
         states, _ = read((encoder.forwards, encoder.backwards), document)
         _, asked = read((encoder.asking_forwards, encoder.asking_backwards), question)
         torch.testing.assert_close(found.parts["words"].states[row, : len(document)], states)
-        assert found.parts["symbols"].states[row, : len(document)].tolist() == document
+        assert found.parts["tokens"].states[row, : len(document)].tolist() == document
         torch.testing.assert_close(found.final["summary"][row], asked)
     assert found.parts["words"].lengths.tolist() == [6, 1]
     torch.testing.assert_close(found.states[0, 1], found.parts["words"].states[0, 4])  # of a sentence: its last word
@@ -112,7 +112,7 @@ def test_document_and_question_are_read_both_ways_by_cells_of_their_own():
 
 def test_gaps_are_closed():
     symbols = torch.tensor([[0, 4, 0, 5], [6, 0, 0, 0]])
-    packed = compacted(symbols, symbols > 0)
+    packed = compact(symbols, symbols > 0)
     assert packed.lengths.tolist() == [2, 1]
     assert packed.values[0].tolist() == [4, 5]
     assert packed.values[1, 0] == 6

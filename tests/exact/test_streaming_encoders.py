@@ -53,7 +53,7 @@ def test_chunks_are_a_mask_of_torchs_encoder(norm):
     chunks = torch.arange(7) // 2
     distance = chunks[:, None] - chunks
     hidden = (distance < 0) | (distance > 1)
-    values = encoder.placed(encoder.embedding(batch.values), encoder.places(0, 7))
+    values = encoder.add_positions(encoder.embedding(batch.values), encoder.encodings(0, 7))
     for row, length in enumerate(batch.lengths):
         alone = values[row : row + 1, :length]
         for layer in encoder.layers:
@@ -90,7 +90,7 @@ def test_chunks_of_padding_alone_leave_gradients_that_are_numbers():
 def test_positions_without_a_table_are_those_of_the_table():
     positions = build(Chunked).positions
     places = torch.arange(40)
-    assert torch.equal(positions.at(places), positions(places))
+    assert torch.equal(positions.compute(places), positions(places))
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

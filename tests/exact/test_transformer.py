@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.nn.attention.multihead import bias
+from seqloom.nn.attention.multihead import mask_bias
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
-from seqloom.nn.layers.embedding import Positioned
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.layers.embedding import AddPositions
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.layers.positions import Learned, Sinusoidal
 from seqloom.nn.layers.transformer import TransformerLayer
 from seqloom.nn.ops.packing import Packing
@@ -63,7 +63,7 @@ def test_an_encoder_layer_is_torchs(norm):
     layer = build(TransformerLayer, memory_size=0, norm=norm)
     given, mask = values(SOURCES, 1), positions_below(SOURCES, 6)
     packing = Packing(mask)
-    ours, _ = layer.encode(packing.pack(given), packing, bias(mask))
+    ours, _ = layer.encode(packing.pack(given), packing, mask_bias(mask))
     theirs = torchs(nn.TransformerEncoderLayer, layer, norm)(given, src_key_padding_mask=~mask)
     torch.testing.assert_close(ours, theirs[mask])
 
@@ -75,7 +75,7 @@ def test_a_decoder_layer_is_torchs(norm):
     memory = Memory(values(SOURCES, 2), SOURCES)
     packing, prepared = Packing(mask), layer.cross_attention.prepare(memory)
     ours, _, _ = layer.decode(
-        packing.pack(given), packing, prepared, History.empty(3, mask.device).grow(mask, False), 0
+        packing.pack(given), packing, prepared, KVCache.empty(3, mask.device).grow(mask, False), 0
     )
     theirs = torchs(nn.TransformerDecoderLayer, layer, norm)(
         given,
@@ -227,7 +227,7 @@ def test_appending_a_one_hot_position_before_a_projection_is_adding_a_learned_on
     one_hot = torch.eye(longest, dtype=torch.float64)[:7].expand(3, 7, longest)
     appended = projection(torch.cat([content, one_hot], dim=-1))
 
-    positioned = Positioned(size=SIZE, positions="learned", longest=longest).double()
+    positioned = AddPositions(size=SIZE, positions="learned", longest=longest).double()
     assert isinstance(positioned.positions, Learned)
     positioned.positions.table.load_state_dict({"weight": projection.weight[:, words:].T})
     embedded = nn.functional.linear(content, projection.weight[:, :words])

@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.nn.encoders.recurrent import Recurrent
 from seqloom.nn.encoders.transformer import Transformer
 from seqloom.nn.heads.value import Value
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.model import Model
 from seqloom.objectives.squared_error import SquaredError
 from seqloom.tasks.pairs import Pairs, teacher_forced
@@ -35,7 +35,7 @@ def test_one_hot_vectors_through_the_transposed_table_are_symbols(part):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_vectors_of_unit_components_enter_as_large_as_symbols(scaled):
     torch.manual_seed(1)
-    table, matrix = reading(500, None, 64, scaled), reading(None, 5, 64, scaled)
+    table, matrix = input_layer(500, None, 64, scaled), input_layer(None, 5, 64, scaled)
     vectors = torch.randn(500, 5)
     assert matrix(vectors).std().item() == pytest.approx(table.weight.std().item(), rel=0.1)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqloom.nn.attention.monotonic import at_end
+from seqloom.nn.attention.monotonic import after_last_query
 from seqloom.nn.attention.scores import ScoredAttention
 from seqloom.nn.ops.energies import energies
 from seqloom.types import Memory, State
@@ -48,7 +48,7 @@ class Additive(ScoredAttention):
         rows, count, _ = query.shape
         width, keys = memory.states.shape[1], memory.extra["keys"][:, None]  # (B, 1, T, size)
         asked = self.query(query).view(memory.rows, -1, count, 1, keys.shape[-1])  # (B, n, Q, 1, size): n rows a source
-        barrier = self.allowed(query.new_zeros(memory.rows, rows // memory.rows * count, width), memory)
+        barrier = self.mask_scores(query.new_zeros(memory.rows, rows // memory.rows * count, width), memory)
         barrier = barrier.view(memory.rows, -1, count, width)  # 0, or -inf where a query may not look
         before = functional.pad(state["coverage"], (0, width - state["coverage"].shape[1]))
         coverages, costs, looked = [before], [state["cost"]["coverage"]], []
@@ -61,5 +61,8 @@ class Additive(ScoredAttention):
             looked.append(weight)
         weight = torch.stack(looked, dim=2)  # (B, n, Q, T)
         context = (weight.flatten(1, 2) @ memory.states).view(rows, count, -1)
-        after = {"coverage": at_end(coverages, lengths), "cost": {"coverage": at_end(costs, lengths)}}
+        after = {
+            "coverage": after_last_query(coverages, lengths),
+            "cost": {"coverage": after_last_query(costs, lengths)},
+        }
         return context, after, weight.view(rows, 1, count, width) if weights else None

@@ -72,15 +72,15 @@ class Monotonic(Attention):
             if self.training and self.noise:
                 energies = energies + self.noise * torch.randn_like(energies)
             before = torch.nn.functional.pad(state["alignment"], (0, max(width - state["alignment"].shape[1], 0)))
-            found = expected(energies, before) if width else [before] * (count + 1)
+            found = expected_alignments(energies, before) if width else [before] * (count + 1)
             weight = torch.stack(found[1:], dim=1)[:, :, :width]  # (rows, Q, T)
-            after = {"alignment": at_end(found, lengths)}
+            after = {"alignment": after_last_query(found, lengths)}
         else:
-            indices = stops(energies, state["index"], memory)
+            indices = stop_positions(energies, state["index"], memory)
             places = memory.offset + torch.arange(width, device=query.device)
             looked = torch.stack(indices[1:], dim=1)[:, :, None] == places  # (rows, Q, T)
             weight = (looked & (energies > 0)).to(query.dtype)  # beyond the end there is nothing
-            after = {"index": at_end(indices, lengths)}
+            after = {"index": after_last_query(indices, lengths)}
         together = query.reshape(memory.rows, -1, query.shape[-1]).shape[1]  # n * Q: n rows a source
         context = (weight.reshape(memory.rows, together, width) @ memory.states).view(rows, count, -1)
         return context, after, weight[:, None] if weights else None
@@ -100,16 +100,16 @@ class Monotonic(Attention):
             return scores
         if self.soft:
             return torch.full_like(scores, float("-inf"))
-        return scores.masked_fill((state["index"] >= ends(state["index"], memory))[:, None], float("-inf"))
+        return scores.masked_fill((state["index"] >= source_ends(state["index"], memory))[:, None], float("-inf"))
 
     def states_read(self, state: State, memory: Memory) -> Tensor | None:
-        return None if self.soft else torch.minimum(state["index"] + 1, ends(state["index"], memory))
+        return None if self.soft else torch.minimum(state["index"] + 1, source_ends(state["index"], memory))
 
     def first_needed(self, state: State) -> int:
         return 0 if self.soft else min(state["index"].tolist(), default=sys.maxsize)
 
 
-def expected(energies: Tensor, alignment: Tensor) -> list[Tensor]:
+def expected_alignments(energies: Tensor, alignment: Tensor) -> list[Tensor]:
     """alpha before the first query and after each.  (rows, Q, T), (rows, T) -> Q + 1 times (rows, T)
 
     q_j adds to alpha_j what comes from the place before, then what comes from two places before, from four, and so on:
@@ -132,9 +132,9 @@ def expected(energies: Tensor, alignment: Tensor) -> list[Tensor]:
     return found
 
 
-def stops(energies: Tensor, index: Tensor, memory: Memory) -> list[Tensor]:
+def stop_positions(energies: Tensor, index: Tensor, memory: Memory) -> list[Tensor]:
     """Where each query stops, the state before first: the end where it finds nothing.  Q + 1 times (rows,)"""
-    end = ends(index, memory)[:, None]  # (rows, 1)
+    end = source_ends(index, memory)[:, None]  # (rows, 1)
     places = memory.offset + torch.arange(energies.shape[2], device=index.device)
     found = [index]
     for energy in energies.unbind(1):
@@ -143,13 +143,13 @@ def stops(energies: Tensor, index: Tensor, memory: Memory) -> list[Tensor]:
     return found
 
 
-def ends(index: Tensor, memory: Memory) -> Tensor:
+def source_ends(index: Tensor, memory: Memory) -> Tensor:
     """The place after the last one of each row's source, counted from its beginning.  (rows,) -> (rows,)"""
     rows = index.view(memory.rows, -1)  # (B, n): n rows a source
     return (torch.zeros_like(rows) + memory.lengths[:, None] + memory.offset).view(-1)
 
 
-def at_end(states: list[Tensor], lengths: Tensor | None) -> Tensor:
+def after_last_query(states: list[Tensor], lengths: Tensor | None) -> Tensor:
     """The state after each row's last real query, of those after 0, 1, 2, .. queries."""
     if lengths is None:
         return states[-1]

@@ -34,12 +34,12 @@ class MultiHead(Attention):
 
     def prepare(self, memory: Memory) -> Memory:
         packing = Packing(memory.mask)
-        return memory.with_extra(**self.prepared(packing.pack(memory.states), packing))
+        return memory.with_extra(**self.entries(packing.pack(memory.states), packing))
 
-    def prepared(self, states: Tensor, packing: Packing) -> State:
+    def entries(self, states: Tensor, packing: Packing) -> State:
         """What `look` reads of a memory with these states.  (N, D)"""
         keys, values = self.keys_values(states, packing)
-        return {"keys": keys, "values": values, **({} if packing.full else {"bias": bias(packing.mask)})}
+        return {"keys": keys, "values": values, **({} if packing.full else {"bias": mask_bias(packing.mask)})}
 
     def queries(self, states: Tensor, packing: Packing) -> Tensor:
         """(N, D) -> (B, heads, T, d)"""
@@ -56,18 +56,18 @@ class MultiHead(Attention):
     def forward(
         self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
-        packing = Packing.full_of(query.shape[0], query.shape[1], query.device)
-        context, weight = self.look(query.flatten(0, 1), packing, memory, weights)
+        packing = Packing.unpadded(query.shape[0], query.shape[1], query.device)
+        context, weight = self.attend_memory(query.flatten(0, 1), packing, memory, weights)
         return context.view(*query.shape[:2], -1), state, weight
 
-    def look(
+    def attend_memory(
         self, query: Tensor, packing: Packing, memory: Memory, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """At a prepared memory, n rows a source.  (N, D) -> (N, D), (rows, heads, Q, T)"""
-        asked, extra = together(self.queries(query, packing), memory.rows), memory.extra
+        asked, extra = fold_rows(self.queries(query, packing), memory.rows), memory.extra
         context, weight = self.attend(asked, extra["keys"], extra["values"], extra.get("bias"), weights=weights)
-        return self.output(packing.pack_heads(apart(context, packing.width))), (
-            None if weight is None else apart(weight, packing.width)
+        return self.output(packing.pack_heads(unfold_rows(context, packing.width))), (
+            None if weight is None else unfold_rows(weight, packing.width)
         )
 
     def attend(
@@ -97,20 +97,20 @@ class MultiHead(Attention):
         return self.dropout(weight) @ values, weight if weights else None
 
 
-def bias(mask: Tensor) -> Tensor:
+def mask_bias(mask: Tensor) -> Tensor:
     """What is added to scores: nothing, or -inf where the mask is false.  (B, T) or (B, Q, T) -> (B, 1, 1 or Q, T)"""
     added = torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
     return added[:, None, None] if mask.dim() == 2 else added[:, None]
 
 
-def together(values: Tensor, sources: int) -> Tensor:
+def fold_rows(values: Tensor, sources: int) -> Tensor:
     """Rows of one source as one.  (rows, heads, Q, ...) -> (B, heads, n * Q, ...)"""
     if len(values) == sources:
         return values
     return values.unflatten(0, (sources, -1)).transpose(1, 2).flatten(2, 3)
 
 
-def apart(values: Tensor, width: int) -> Tensor:
+def unfold_rows(values: Tensor, width: int) -> Tensor:
     """The inverse.  (B, heads, n * Q, ...) -> (rows, heads, Q, ...)"""
     if values.shape[2] == width:
         return values

@@ -36,13 +36,13 @@ class ScoredAttention(Attention):
     ) -> tuple[Tensor, State, Tensor | None]:
         rows, length, _ = query.shape
         folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * Q, D): n rows a source
-        scores = self.allowed(self.score(folded, memory.extra["keys"]), memory)
+        scores = self.mask_scores(self.score(folded, memory.extra["keys"]), memory)
         weight = torch.softmax(scores, dim=-1)  # (B, n * Q, T)
         context = (weight @ memory.states).view(rows, length, -1)
         return context, state, weight.view(rows, 1, length, -1) if weights else None
 
     @staticmethod
-    def allowed(scores: Tensor, memory: Memory) -> Tensor:
+    def mask_scores(scores: Tensor, memory: Memory) -> Tensor:
         """Scores, -inf at padding and where a query may not look yet.  (B, n * Q, T)"""
         scores = scores.masked_fill(~memory.mask[:, None], float("-inf"))
         if "bias" in memory.extra:  # (B, 1, 1 or Q, T)

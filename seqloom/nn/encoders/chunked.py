@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
-from seqloom.nn.attention.multihead import bias
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.attention.multihead import mask_bias
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.layers.positions import Sinusoidal
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.mean import extended_mean, masked_mean
+from seqloom.nn.ops.mean import masked_mean, update_mean
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Padded, State
 
@@ -47,7 +47,7 @@ class Chunked(Encoder):
             raise ValueError(f"left = {left} must be 0 or more")
         self.output_size = size
         self.chunk, self.left = chunk, left
-        self.embedding = reading(vocabulary, features, size, scaled=True)
+        self.embedding = input_layer(vocabulary, features, size, scaled=True)
         self.positions = Sinusoidal(size=size)
         self.dropout = Dropout(dropout)
         self.layers = cast(
@@ -65,11 +65,11 @@ class Chunked(Encoder):
         if not packing.full:  # padding sees itself, since a softmax over nothing is no number
             alone = torch.eye(packing.width, dtype=torch.bool, device=visible.device)
             visible = visible & packing.mask[:, None] | alone
-        places = self.places(0, packing.width)[packing.offsets()]
-        values = self.placed(self.embedding(packing.pack(source.values)), places)  # (N, size)
+        places = self.encodings(0, packing.width)[packing.offsets()]
+        values = self.add_positions(self.embedding(packing.pack(source.values)), places)  # (N, size)
         weights: list[Tensor] = []
         for layer in self.layers:
-            values, weight = layer.encode(values, packing, bias_of(visible), attention)
+            values, weight = layer.encode(values, packing, visibility_bias(visible), attention)
             if weight is not None:
                 weights.append(weight)
         states = packing.unpack(self.norm(values))  # (B, T, size)
@@ -94,31 +94,31 @@ class Chunked(Encoder):
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         embedded = torch.cat([state["rest"], self.embedding(chunk.values)], dim=1)
         ready = embedded.shape[1] - (0 if closed else embedded.shape[1] % self.chunk)
-        states, layers = self.climb(embedded[:, :ready], state["layers"], int(state["frame"][0]))
-        summary, frame = extended_mean(state["summary"], state["frame"], states)
+        states, layers = self.run_layers(embedded[:, :ready], state["layers"], int(state["frame"][0]))
+        summary, frame = update_mean(state["summary"], state["frame"], states)
         memory = Memory(states, torch.full_like(frame, ready), {"summary": summary}, closed=closed)
         return memory, {"rest": embedded[:, ready:], "layers": layers, "summary": summary, "frame": frame}
 
-    def climb(self, embedded: Tensor, past: State, start: int) -> tuple[Tensor, State]:
+    def run_layers(self, embedded: Tensor, past: State, start: int) -> tuple[Tensor, State]:
         """All layers, for the positions from `start` on: states (B, T, size), and what later chunks will see."""
         rows, width, _ = embedded.shape
         if not width:
             return embedded, past
-        packing = Packing.full_of(rows, width, embedded.device)
+        packing = Packing.unpadded(rows, width, embedded.device)
         visible = self.visible(start, width, past["0"].shape[3])[None]
-        values = packing.pack(self.placed(embedded, self.places(start, width)))  # (N, size)
+        values = packing.pack(self.add_positions(embedded, self.encodings(start, width)))  # (N, size)
         after: State = {}
         for number, layer in enumerate(self.layers):
-            values, seen, _ = layer.extend(values, packing, bias_of(visible), past[str(number)].transpose(0, 1))
+            values, seen, _ = layer.extend(values, packing, visibility_bias(visible), past[str(number)].transpose(0, 1))
             kept = min(self.left * self.chunk, seen[0].shape[2])
             after[str(number)] = torch.stack([each[:, :, each.shape[2] - kept :] for each in seen], dim=1)
         return packing.unpack(self.norm(values)), after
 
-    def places(self, start: int, width: int) -> Tensor:
+    def encodings(self, start: int, width: int) -> Tensor:
         """A vector for each position. There may be no end of them, so no table is kept.  (width, size)"""
-        return self.positions.at(torch.arange(start, start + width, device=self.embedding.weight.device))
+        return self.positions.compute(torch.arange(start, start + width, device=self.embedding.weight.device))
 
-    def placed(self, embedded: Tensor, places: Tensor) -> Tensor:
+    def add_positions(self, embedded: Tensor, places: Tensor) -> Tensor:
         """Embeddings times sqrt(size), plus positions, with drop-out.  (..., size)"""
         return self.dropout(torch.add(places.to(embedded.dtype), embedded, alpha=self.output_size**0.5))
 
@@ -130,6 +130,6 @@ class Chunked(Encoder):
         return (distance >= 0) & (distance <= self.left)
 
 
-def bias_of(visible: Tensor) -> Tensor | None:
+def visibility_bias(visible: Tensor) -> Tensor | None:
     """What is added to scores, if not all is seen.  (B, Q, T) -> (B, 1, Q, T)"""
-    return None if bool(visible.all()) else bias(visible)
+    return None if bool(visible.all()) else mask_bias(visible)

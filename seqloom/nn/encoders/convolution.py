@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import glu
 
 from seqloom.contracts import Encoder
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
-from seqloom.nn.ops.mean import extended_mean, masked_mean
+from seqloom.nn.ops.mean import masked_mean, update_mean
 from seqloom.types import Memory, Padded, State
 
 
@@ -40,7 +40,7 @@ class Block(nn.Module):
         shifted = [seen[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
         change = self.linear(torch.cat(shifted, dim=-1))  # (B, T, size or 2 * size)
         change = glu(change, dim=-1) if self.gated else change.relu()
-        return self.dropout.added(values, change), seen[:, length:]
+        return self.dropout.add(values, change), seen[:, length:]
 
 
 class Convolution(Encoder):
@@ -63,7 +63,7 @@ class Convolution(Encoder):
             if value < 1:
                 raise ValueError(f"{name} = {value} must be 1 or more")
         self.output_size = size
-        self.embedding = reading(vocabulary, features, size)
+        self.embedding = input_layer(vocabulary, features, size)
         self.dropout = Dropout(dropout)
         self.blocks = cast(
             Sequence[Block],
@@ -81,7 +81,7 @@ class Convolution(Encoder):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        states, _ = self.climb(source.values, self.start(len(source.lengths))["layers"])
+        states, _ = self.run_layers(source.values, self.start(len(source.lengths))["layers"])
         return Memory(states, source.lengths, {"summary": masked_mean(Padded(states, source.lengths))})
 
     @property
@@ -95,12 +95,12 @@ class Convolution(Encoder):
         return {"layers": layers, "summary": zeros(rows, self.output_size), "frame": frame}
 
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
-        states, layers = self.climb(chunk.values, state["layers"])
-        summary, frame = extended_mean(state["summary"], state["frame"], states)
+        states, layers = self.run_layers(chunk.values, state["layers"])
+        summary, frame = update_mean(state["summary"], state["frame"], states)
         memory = Memory(states, chunk.lengths, {"summary": summary}, closed=closed)
         return memory, {"layers": layers, "summary": summary, "frame": frame}
 
-    def climb(self, source: Tensor, before: State) -> tuple[Tensor, State]:
+    def run_layers(self, source: Tensor, before: State) -> tuple[Tensor, State]:
         """All layers: states (B, T, size), and what each has yet to look back at."""
         values, after = self.dropout(self.embedding(source)), {}
         for layer, block in enumerate(self.blocks):

@@ -68,7 +68,7 @@ class MemoryNetwork(Encoder):
         asked = vectors[0, rows, source.lengths - 1]  # (B, size)
         facts = source.mask.index_put((rows, source.lengths - 1), torch.zeros_like(rows, dtype=torch.bool))  # (B, T)
         if self.age is not None:
-            aged = self.age(self.ages_of(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
+            aged = self.age(self.sentence_ages(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
             vectors = vectors + aged.unflatten(-1, (-1, self.output_size)).movedim(2, 0)
         looks = []
         for inward, outward in pairwise(vectors):
@@ -85,7 +85,7 @@ class MemoryNetwork(Encoder):
         looked = nn.functional.embedding(words, table).unflatten(-1, (-1, self.output_size))
         return (looked * counts[:, :, :, None]).sum(2).movedim(2, 0)
 
-    def ages_of(self, facts: Tensor) -> Tensor:
+    def sentence_ages(self, facts: Tensor) -> Tensor:
         """How many sentences stand between each and the question, up to the oldest that is told apart.  (B, T)"""
         assert self.age is not None
         passed = facts.long()

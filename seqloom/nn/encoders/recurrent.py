@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Cell, Encoder
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import vectors
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.bridge import without_costs
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Padded, State, costs, over_tensors
 
@@ -43,7 +43,7 @@ class Recurrent(Encoder):
             raise ValueError(f"layers = {layers} must be 1 or more")
         both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # how many layers read both ways
         self.reverse, self.residual = reverse, residual
-        self.embedding = reading(vocabulary, features, embedding_size)
+        self.embedding = input_layer(vocabulary, features, embedding_size)
         self.dropout = Dropout(dropout)
 
         widths = [embedding_size, *(2 * size if layer < both else size for layer in range(layers))]
@@ -58,17 +58,17 @@ class Recurrent(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         values = self.dropout(self.embedding(source.values))  # (B, T, embedding_size)
         if self.reverse:
-            values = turned(Padded(values, source.lengths))
+            values = reverse_padded(Padded(values, source.lengths))
         start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
         steps: list[Tensor] | None = [] if attention and costs(start) else None
-        values, final = self.climb(Padded(values, source.lengths), start, steps)
+        values, final = self.run_layers(Padded(values, source.lengths), start, steps)
         if self.reverse:  # a state stands where its token stood
-            values = turned(Padded(values, source.lengths))
-        memory = remembered(values, source.lengths, final)
+            values = reverse_padded(Padded(values, source.lengths))
+        memory = recurrent_memory(values, source.lengths, final)
         if not steps:
             return memory
         taken = torch.stack(steps).sum(0)  # (B, T, 1)
-        return memory.with_extra(steps=turned(Padded(taken, source.lengths)) if self.reverse else taken)
+        return memory.with_extra(steps=reverse_padded(Padded(taken, source.lengths)) if self.reverse else taken)
 
     @property
     def streams(self) -> bool:
@@ -82,10 +82,10 @@ class Recurrent(Encoder):
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         if not self.streams:
             return super().extend(chunk, state, closed)
-        values, state = self.climb(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
-        return remembered(values, chunk.lengths, state, closed), state
+        values, state = self.run_layers(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
+        return recurrent_memory(values, chunk.lengths, state, closed), state
 
-    def climb(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
+    def run_layers(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
         """All layers: outputs of the top (B, T, width), and the last state of each; asked for steps, those too."""
         values, final = inputs.values, {}
         for layer, cell in enumerate(self.forwards):
@@ -93,20 +93,22 @@ class Recurrent(Encoder):
                 values = self.dropout(values)
             back = self.backwards[layer] if layer < len(self.backwards) else None
             entering = Padded(values, inputs.lengths)
-            outputs, final[str(layer)] = read(entering, cell, state[str(layer)], back)
+            outputs, final[str(layer)] = run_layer(entering, cell, state[str(layer)], back)
             if steps is not None:
-                steps.append(steps_taken(entering, cell, state[str(layer)]))
+                steps.append(count_steps(entering, cell, state[str(layer)]))
                 if back is not None:
-                    other = Padded(turned(entering), inputs.lengths)
-                    steps.append(turned(Padded(steps_taken(other, back, back.start(len(values))), inputs.lengths)))
+                    other = Padded(reverse_padded(entering), inputs.lengths)
+                    steps.append(
+                        reverse_padded(Padded(count_steps(other, back, back.start(len(values))), inputs.lengths))
+                    )
             adds = self.residual and layer and outputs.shape == values.shape
             values = outputs + values if adds else outputs
         return values, final
 
 
-def remembered(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
+def recurrent_memory(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
     """The memory of a recurrent encoder. What its cells have cost is none of the states that a decoder may copy."""
-    final = {number: vectors(state) for number, state in layers.items()}
+    final = {number: without_costs(state) for number, state in layers.items()}
     spent = costs(layers)
     summary = final[str(len(final) - 1)]["hidden"]
     return Memory(
@@ -114,7 +116,7 @@ def remembered(values: Tensor, lengths: Tensor, layers: State, closed: bool = Tr
     )
 
 
-def steps_taken(inputs: Padded, cell: Cell, state: State) -> Tensor:
+def count_steps(inputs: Padded, cell: Cell, state: State) -> Tensor:
     """How often a cell that decides so itself steps at each input.  (B, T, 1)"""
     sums = [costs(state)["steps"]]
     for projected in cell.project(inputs.values).unbind(1):
@@ -123,7 +125,7 @@ def steps_taken(inputs: Padded, cell: Cell, state: State) -> Tensor:
     return torch.stack(sums, dim=1).diff(dim=1)[:, :, None]
 
 
-def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
+def run_layer(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
     """Outputs (B, T, width) of a cell from a state on, and its last state; with those of a cell that reads back."""
     rows, width, _ = inputs.values.shape
     if not width:  # no kernel runs on nothing
@@ -131,15 +133,17 @@ def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> 
     outputs, final = cell.run(inputs, state)
     if back is None:
         return outputs, final
-    reverse, last = back.run(Padded(turned(inputs), inputs.lengths), back.start(rows))  # begins at each true end
-    outputs = torch.cat([outputs, turned(Padded(reverse, inputs.lengths))], dim=-1)
-    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in vectors(final)}
+    reverse, last = back.run(
+        Padded(reverse_padded(inputs), inputs.lengths), back.start(rows)
+    )  # begins at each true end
+    outputs = torch.cat([outputs, reverse_padded(Padded(reverse, inputs.lengths))], dim=-1)
+    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in without_costs(final)}
     if "cost" in final:
         joined["cost"] = over_tensors(torch.add, final["cost"], last["cost"])
     return outputs, joined
 
 
-def turned(inputs: Padded) -> Tensor:
+def reverse_padded(inputs: Padded) -> Tensor:
     """Each sequence the other way round within its own length; the padding stays.  (B, T, D)"""
     positions = torch.arange(inputs.values.shape[1], device=inputs.lengths.device)
     order = torch.where(inputs.mask, inputs.lengths[:, None] - 1 - positions, positions)  # (B, T)

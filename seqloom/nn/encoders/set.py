@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from seqloom.contracts import Encoder
 from seqloom.nn.attention.dot import Dot
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Padded
 
@@ -33,7 +33,7 @@ class Set(Encoder):
         if steps < 0:
             raise ValueError(f"steps = {steps} must be 0 or more")
         self.steps, self.output_size = steps, size
-        self.embedding = reading(vocabulary, features, embedding_size)
+        self.embedding = input_layer(vocabulary, features, embedding_size)
         self.element = nn.Sequential(nn.ReLU(), nn.Linear(embedding_size, size))
         self.dropout = Dropout(dropout)
         if steps:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
-from seqloom.nn.attention.multihead import bias
-from seqloom.nn.layers.embedding import Positioned, reading
+from seqloom.nn.attention.multihead import mask_bias
+from seqloom.nn.layers.embedding import AddPositions, input_layer
 from seqloom.nn.layers.positions import Learned, Sinusoidal
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.halting import Halting
@@ -44,8 +44,8 @@ class Transformer(Encoder):
     ):
         super().__init__()
         self.output_size = size
-        self.embedding = reading(vocabulary, features, size, scaled=True)
-        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.embedding = input_layer(vocabulary, features, size, scaled=True)
+        self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
@@ -61,15 +61,15 @@ class Transformer(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         packing = Packing(source.mask)
         embedded = self.embedding(packing.pack(source.values))  # (N, size)
-        climb = self.climb if self.halting is None else self.ponder
-        values, extra = climb(embedded, packing, attention)
+        run_layers = self.run_layers if self.halting is None else self.ponder
+        values, extra = run_layers(embedded, packing, attention)
         states = packing.unpack(self.norm(values))  # (B, T, size)
         summary = masked_mean(Padded(states, source.lengths))
         return Memory(states, source.lengths, {"summary": summary}, extra)
 
-    def climb(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
+    def run_layers(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
         """Layer after layer: what comes out, and the attention of each if asked."""
-        visible = None if packing.full else bias(packing.mask)
+        visible = None if packing.full else mask_bias(packing.mask)
         values = self.positioned(embedded, packing.offsets())
         weights: list[Tensor] = []
         for layer in self.layers:
@@ -81,7 +81,7 @@ class Transformer(Encoder):
     def ponder(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
         """One layer time after time; also what that cost each source, and if asked how often each position took it."""
         assert self.halting is not None
-        visible = None if packing.full else bias(packing.mask)
+        visible = None if packing.full else mask_bias(packing.mask)
         (layer,), places = self.layers, self.positioned.positions(packing.offsets())  # (N, size)
         start = self.positioned.dropout(embedded * self.positioned.scale)
         weights: list[Tensor] = []

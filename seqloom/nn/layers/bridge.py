@@ -35,26 +35,30 @@ class Bridge(nn.Module):
             return own
         if self.kind in ("copy", "hidden"):
             given: State = memory.final.get("layers", {})
-            if widths(given) != widths(own):
+            if vector_sizes(given) != vector_sizes(own):
                 raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers')
             if self.kind == "copy":
-                return {layer: {**state, **vectors(given[layer])} for layer, state in own.items()}
+                return {layer: {**state, **without_costs(given[layer])} for layer, state in own.items()}
             return {layer: {**state, "hidden": given[layer]["hidden"]} for layer, state in own.items()}
         values: Tensor = torch.tanh(linear(memory.final["summary"], self.weight, self.bias))  # (B, entries * size)
         parts = iter(values.split(self.size, dim=-1))
-        return {layer: {**state, **{name: next(parts) for name in vectors(state)}} for layer, state in own.items()}
+        return {
+            layer: {**state, **{name: next(parts) for name in without_costs(state)}} for layer, state in own.items()
+        }
 
 
-def entries_of(layers: State) -> int:
+def count_vectors(layers: State) -> int:
     """How many vectors a decoder begins with."""
-    return sum(len(vectors(state)) for state in layers.values())
+    return sum(len(without_costs(state)) for state in layers.values())
 
 
-def vectors(state: State) -> State:
+def without_costs(state: State) -> State:
     """The entries of a cell's state that are vectors, (rows, size): all but its costs."""
     return {name: value for name, value in state.items() if name != "cost"}
 
 
-def widths(layers: State) -> dict[str, int]:
+def vector_sizes(layers: State) -> dict[str, int]:
     """What states are made of: their vectors, and how wide these are."""
-    return {name: value.shape[-1] for name, value in flatten({key: vectors(layers[key]) for key in layers}).items()}
+    return {
+        name: value.shape[-1] for name, value in flatten({key: without_costs(layers[key]) for key in layers}).items()
+    }

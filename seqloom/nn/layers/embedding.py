@@ -21,7 +21,9 @@ def embed(table: nn.Embedding, tokens: Tensor) -> Tensor:
     return tokens @ table.weight if tokens.is_floating_point() else table(tokens)
 
 
-def reading(vocabulary: int | None, features: int | None, size: int, scaled: bool = False) -> nn.Embedding | nn.Linear:
+def input_layer(
+    vocabulary: int | None, features: int | None, size: int, scaled: bool = False
+) -> nn.Embedding | nn.Linear:
     """What reads tokens, (B, T), or vectors, (B, T, features), as (B, T, size).
 
     Entries are about 1, or size^-1/2 if `scaled`, as a Transformer begins; of vectors where their components are.
@@ -36,7 +38,7 @@ def reading(vocabulary: int | None, features: int | None, size: int, scaled: boo
     return matrix
 
 
-class Positioned(nn.Module):
+class AddPositions(nn.Module):
     """Embeddings times sqrt(size), plus positions, with drop-out. Vaswani et al. 2017, section 3.4."""
 
     def __init__(

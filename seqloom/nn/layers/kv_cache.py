@@ -42,7 +42,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class History:
+class KVCache:
     """The nodes of B sources, n rows each. In a state it stands where an array with rows first may stand."""
 
     seen: Tensor  # (B, n, nodes): which nodes a row sees
@@ -53,7 +53,7 @@ class History:
     causal: bool = False  # instead of a bias: it was the first, and token i sees tokens 0..i
 
     @classmethod
-    def empty(cls, rows: int, device: torch.device) -> History:
+    def empty(cls, rows: int, device: torch.device) -> KVCache:
         return cls(torch.ones(rows, 1, 0, dtype=torch.bool, device=device), Buffer(0, 0, []))
 
     @property
@@ -64,7 +64,7 @@ class History:
     def nodes(self) -> int:
         return self.seen.shape[2]
 
-    def grow(self, mask: Tensor, full: bool) -> History:
+    def grow(self, mask: Tensor, full: bool) -> KVCache:
         """With room for new tokens of all rows; mask (rows, U) tells the real ones, which come first."""
         (count, rows, nodes), length = self.seen.shape, mask.shape[1]
         before = self.with_room(rows * length)
@@ -76,13 +76,13 @@ class History:
             seen = torch.cat([before.seen, own.flatten(2)], dim=2)
         before.buffer.filled = seen.shape[2]
         if rows == 1 and (not nodes or (whole and length == 1)):
-            return History(seen, before.buffer, whole, length, causal=not nodes)
+            return KVCache(seen, before.buffer, whole, length, causal=not nodes)
         causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
         new = (itself[:, None, :, None] & causal[:, None]).flatten(2).flatten(0, 1)  # (n * U, n * U)
         old = before.seen.repeat_interleave(length, dim=1)  # (B, n * U, nodes before)
         allowed = torch.cat([old, new.expand(count, -1, -1)], dim=2)[:, None]
         bias = torch.zeros(allowed.shape, device=mask.device).masked_fill_(~allowed, float("-inf"))
-        return History(seen, before.buffer, whole, length, bias)
+        return KVCache(seen, before.buffer, whole, length, bias)
 
     def write(self, layer: int, entries: Tensor) -> Tensor:
         """Keys and values of the new tokens, (2, rows, heads, U, d) -> those of all nodes, (2, B, heads, nodes, d)"""
@@ -91,7 +91,7 @@ class History:
             entries = entries.unflatten(1, (count, rows)).transpose(2, 3).flatten(3, 4)
         return self.buffer.write(layer, nodes - rows * self.length, entries)
 
-    def with_room(self, new: int) -> History:
+    def with_room(self, new: int) -> KVCache:
         """The same, where so many nodes may be written."""
         if self.nodes == self.buffer.filled and self.nodes + new <= self.buffer.capacity:
             return self
@@ -113,7 +113,7 @@ class History:
             buffer.write(layer, 0, entries)
         return replace(self, seen=seen, buffer=buffer)
 
-    def index_select(self, dim: int, rows: Tensor) -> History:
+    def index_select(self, dim: int, rows: Tensor) -> KVCache:
         """The given rows, in that order."""
         assert dim == 0, "a history has rows first"
         (count, each, nodes), wanted = self.seen.shape, len(rows)
@@ -129,7 +129,7 @@ class History:
         buffer = Buffer(self.buffer.capacity, nodes, layers)
         return replace(self, seen=seen.view(len(chosen), each if together else 1, nodes), buffer=buffer)
 
-    def hold(self, mask: Tensor, before: History) -> History:
+    def hold(self, mask: Tensor, before: KVCache) -> KVCache:
         """These rows, except that those in the mask see what they saw before.  (rows,)"""
         count, rows, _ = self.seen.shape
         held = mask.view(count, rows, 1)
@@ -141,4 +141,4 @@ class History:
             torch.cat([new[:, :, :, : self.nodes], old[:, :, :, : before.nodes]], dim=3)
             for new, old in zip(self.buffer.layers, before.buffer.layers, strict=True)
         ]
-        return History(joined, Buffer(joined.shape[2], joined.shape[2], layers), whole=False)
+        return KVCache(joined, Buffer(joined.shape[2], joined.shape[2], layers), whole=False)

@@ -24,10 +24,10 @@ class Sinusoidal(nn.Module):
         known = self.table.device == self.frequencies.device and self.table.dtype == self.frequencies.dtype
         if not known or count > len(self.table):
             with torch.inference_mode(False):  # training will use it too
-                self.table = self.at(torch.arange(2 * count, device=self.frequencies.device))
+                self.table = self.compute(torch.arange(2 * count, device=self.frequencies.device))
         return self.table[positions]
 
-    def at(self, positions: Tensor) -> Tensor:
+    def compute(self, positions: Tensor) -> Tensor:
         """The same without a table, for positions without an end.  (...) -> (..., size)"""
         angles = positions[..., None] * self.frequencies
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)

@@ -11,7 +11,7 @@ from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Padded, State, hold
 
 
-class Prediction(nn.Module):
+class PredictionNetwork(nn.Module):
     """A recurrent network over the visible tokens, after BOS. State: {"layers": cells, "written": (rows, size)}."""
 
     def __init__(

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.nn.attention.multihead import MultiHead, apart, together
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.attention.multihead import MultiHead, fold_rows, unfold_rows
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
 from seqloom.nn.ops.packing import Packing
@@ -31,7 +31,7 @@ class Residual(nn.Module):
         return self.norm(values) if self.before else values
 
     def leave(self, values: Tensor, change: Tensor) -> Tensor:
-        values = self.dropout.added(values, change)
+        values = self.dropout.add(values, change)
         return values if self.before else self.norm(values)
 
 
@@ -94,27 +94,27 @@ class TransformerLayer(nn.Module):
         values: Tensor,
         packing: Packing,
         memory: Memory,
-        history: History,
+        cache: KVCache,
         number: int,
         weights: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """New positions see what came before, and the memory. The history has room for them at this layer's number.
+        """New positions see what came before, and the memory. The cache has room for them at this layer's number.
 
         (N, size) -> (N, size), and the weights on the memory (rows, heads, U, T) and on nodes (rows, heads, U, nodes).
         """
         attention, entered = self.self_attention, self.self_residual.enter(values)
         new = attention.queries_keys_values(entered, packing)
-        keys, states = history.write(number, new[1:])
-        query = together(new[0], history.sources)
-        context, self_weight = attention.attend(query, keys, states, history.bias, history.causal, weights)
-        change = attention.output(packing.pack_heads(apart(context, packing.width)))
+        keys, states = cache.write(number, new[1:])
+        query = fold_rows(new[0], cache.sources)
+        context, self_weight = attention.attend(query, keys, states, cache.bias, cache.causal, weights)
+        change = attention.output(packing.pack_heads(unfold_rows(context, packing.width)))
         values = self.self_residual.leave(values, change)
         cross_weight = None
         if hasattr(self, "cross_attention"):
             entered = self.cross_residual.enter(values)
-            change, cross_weight = self.cross_attention.look(entered, packing, memory, weights)
+            change, cross_weight = self.cross_attention.attend_memory(entered, packing, memory, weights)
             values = self.cross_residual.leave(values, change)
-        self_weight = None if self_weight is None else apart(self_weight, packing.width)
+        self_weight = None if self_weight is None else unfold_rows(self_weight, packing.width)
         return self.feed(values), cross_weight, self_weight
 
     def feed(self, values: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from seqloom.types import Memory, Padded, hold, positions_below, select
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedTargets:
     """Outputs with the end of each block inside, as teacher forcing wants them; EOS follows the last."""
 
     inputs: Padded  # (rows, U + blocks + 1)
@@ -79,7 +79,9 @@ def even_alignment(targets: Padded, blocks: Tensor) -> Tensor:
     return ends.diff(dim=1)
 
 
-def with_ends(targets: Padded, counts: Tensor, blocks: Tensor, bos: int, blank: int, possible: Tensor) -> Aligned:
+def insert_blanks(
+    targets: Padded, counts: Tensor, blocks: Tensor, bos: int, blank: int, possible: Tensor
+) -> AlignedTargets:
     """The outputs with the blank at the end of each block.  (B, blocks)"""
     symbols = torch.where(possible, targets.lengths - 1, 0)
     counts = counts * possible[:, None]
@@ -91,4 +93,4 @@ def with_ends(targets: Padded, counts: Tensor, blocks: Tensor, bos: int, blank: 
     path = path.scatter(1, torch.where(real, places + before.sum(2), lengths[:, None] - 1), targets.values)
     path = path.scatter(1, lengths[:, None] - 1, targets.values.gather(1, targets.lengths[:, None] - 1))
     begin = torch.full_like(path[:, :1], bos)
-    return Aligned(Padded(torch.cat([begin, path[:, :-1]], dim=1), lengths), Padded(path, lengths), possible)
+    return AlignedTargets(Padded(torch.cat([begin, path[:, :-1]], dim=1), lengths), Padded(path, lengths), possible)

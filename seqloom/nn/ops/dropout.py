@@ -32,7 +32,7 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         return values * factors(values, self.p) if self.active else values
 
-    def added(self, values: Tensor, change: Tensor) -> Tensor:
+    def add(self, values: Tensor, change: Tensor) -> Tensor:
         """values + dropout(change)"""
         return torch.addcmul(values, change, factors(change, self.p)) if self.active else values + change
 
@@ -40,7 +40,7 @@ class Dropout(nn.Module):
         """dropout(max(values, 0)); the values are overwritten."""
         if not self.active:
             return values.relu_()
-        thinned: Tensor = ThinnedRelu.apply(values, self.p)
+        thinned: Tensor = ReluDropout.apply(values, self.p)
         return thinned
 
 
@@ -57,7 +57,7 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
             layer.p = p
 
 
-class ThinnedRelu(torch.autograd.Function):
+class ReluDropout(torch.autograd.Function):
     """The output tells what backward needs: where it is above 0, the input was, and was kept."""
 
     @staticmethod

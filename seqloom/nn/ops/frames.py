@@ -19,14 +19,14 @@ def at_frame(entry: Tensor, frame: Tensor, memory: Memory) -> Tensor:
     return entry[owner, (frame - memory.offset).clamp(0, entry.shape[1] - 1)]
 
 
-def left(frame: Tensor, memory: Memory) -> Tensor:
+def frames_left(frame: Tensor, memory: Memory) -> Tensor:
     """How many states each row has before it, that where it stands among them.  (rows,)"""
     return memory.offset + memory.lengths[memory.owner(len(frame))] - frame
 
 
-def closing(scores: Tensor, frame: Tensor, memory: Memory, eos: int) -> Tensor:
+def mask_after_last_frame(scores: Tensor, frame: Tensor, memory: Memory, eos: int) -> Tensor:
     """Scores, except that past the last state EOS alone has one, or nothing has while more may come.  (rows, V)"""
-    over = (left(frame, memory) <= 0)[:, None]
+    over = (frames_left(frame, memory) <= 0)[:, None]
     ended = torch.full_like(scores, NEVER)
     if memory.closed:
         ended[:, eos] = 0

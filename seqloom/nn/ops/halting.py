@@ -18,7 +18,7 @@ Step = Callable[[int, State, Tensor], tuple[Tensor, State]]
 
 
 @dataclass(frozen=True)
-class Pondered:
+class HaltingResult:
     """What came of repeating a step."""
 
     output: Tensor  # (rows, size): the mean of all outputs, weighted by p
@@ -40,7 +40,7 @@ class Halting(nn.Module):
         self.unit = nn.Linear(size, 1)
         nn.init.ones_(self.unit.bias)
 
-    def forward(self, step: Step, state: State, rows: int) -> Pondered:
+    def forward(self, step: Step, state: State, rows: int) -> HaltingResult:
         """Repeat `step(number, state, running) -> output, state` until none of the rows runs.
 
         What becomes of a row that has halted, while others run, counts for nothing.
@@ -71,4 +71,4 @@ class Halting(nn.Module):
             return (torch.stack(values) * weights).sum(0)
 
         steps = 1 + torch.stack(goes_on).sum(0).to(remainder.dtype)
-        return Pondered(mean(*outputs), over_tensors(mean, *states), steps + remainder, steps)
+        return HaltingResult(mean(*outputs), over_tensors(mean, *states), steps + remainder, steps)

@@ -8,8 +8,8 @@ With Graves 2012 the final step is one more blank, with Yu, Buys & Blunsom 2016 
 
 What stands on one anti-diagonal t + u depends on the one before alone: there are T + U steps, each for all rows and all
 u. They are made in float64, because alpha of a long source is a large number. Memory: six arrays of B (T + U) (U + 1)
-numbers. A softmax over V tokens at each place (`log_probs_of`) takes one array of B T (U + 1) V beside the logits,
-which becomes their gradient; where logits are sums of an input's and an output's, `added_log_probs_of` takes none.
+numbers. A softmax over V tokens at each place (`token_log_probs`) takes one array of B T (U + 1) V beside the logits,
+which becomes their gradient; where logits are inputs[t] + outputs[u], `factored_token_log_probs` needs none.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,16 +53,16 @@ def best_path(advance: Tensor, emit: Tensor, final: Tensor, frames: Tensor, labe
         return places[:, : width - 1].masked_fill(~positions_below(labels, width - 1), -1)
 
 
-def log_probs_of(logits: Tensor, symbols: Tensor, left_out: Sequence[int] = ()) -> Tensor:
+def token_log_probs(logits: Tensor, symbols: Tensor, left_out: Sequence[int] = ()) -> Tensor:
     """Log-probabilities of a few tokens for each u, at all t.  (B, T, W, V), (few, B, W) -> (few, B, T, W)
 
     Those left out have no part in the softmax, and -inf where they are asked for. There is one backward pass only.
     """
-    found: Tensor = LogProbsOf.apply(logits, symbols, tuple(left_out), torch.is_grad_enabled())
+    found: Tensor = TokenLogProbs.apply(logits, symbols, tuple(left_out), torch.is_grad_enabled())
     return found
 
 
-def added_log_probs_of(inputs: Tensor, outputs: Tensor, symbols: Tensor, left_out: Sequence[int] = ()) -> Tensor:
+def factored_token_log_probs(inputs: Tensor, outputs: Tensor, symbols: Tensor, left_out: Sequence[int] = ()) -> Tensor:
     """The same of logits inputs[t] + outputs[u]: sum_v e^i[v] e^o[v] is a product of matrices.  (B, T, V), (B, W, V)
 
     A logit may be 700 below the largest before its exponential, in float64, is lost.
@@ -182,7 +182,7 @@ class AllPaths(torch.autograd.Function):
         return of_advance * share, of_emit * share, gradient.to(final.dtype) * (frames > 0), None, None
 
 
-class LogProbsOf(torch.autograd.Function):
+class TokenLogProbs(torch.autograd.Function):
     """The softmax of all places is kept and becomes the gradient where it lies."""
 
     @staticmethod
@@ -211,7 +211,7 @@ class LogProbsOf(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (chosen,) = context.saved_tensors
         if context.softmax is None:
-            raise RuntimeError("log_probs_of: a second backward pass, where the first has used up the softmax")
+            raise RuntimeError("token_log_probs: a second backward pass, where the first has used up the softmax")
         softmax, context.softmax = context.softmax, None
         of_chosen = gradient.permute(1, 2, 3, 0).flatten(0, 2)  # (B T W, few)
         softmax.mul_(-of_chosen.sum(1, keepdim=True)).scatter_add_(1, chosen, of_chosen)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FEW = 16  # rows
-copies: dict[tuple[Any, ...], Tensor] = {}  # of frozen weights, as long as these live
+weight_cache: dict[tuple[Any, ...], Tensor] = {}  # of frozen weights, as long as these live
 
 
 class Linear(nn.Linear):
@@ -30,12 +30,12 @@ def linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """values . weight^T + bias.  (..., I) -> (..., O)"""
     if not transposing_pays(values, weight):
         return functional.linear(values, weight, bias)
-    return multiply(values, cached((weight,), transpose=True), bias)
+    return multiply(values, cached_weight((weight,), transpose=True), bias)
 
 
 def plus_linear(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
     """total + values . weight^T.  (rows, O), (rows, I) -> (rows, O)"""
-    matrix = cached((weight,), transpose=True) if transposing_pays(values, weight) else weight.t()
+    matrix = cached_weight((weight,), transpose=True) if transposing_pays(values, weight) else weight.t()
     return torch.addmm(total, values, matrix)
 
 
@@ -56,8 +56,8 @@ def linear_of_several(values: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
     if weights[0].device.type != "cpu" or not is_frozen(weights[0]):
         return functional.linear(values, torch.cat(weights), torch.cat(biases))
     if values.numel() > FEW * values.shape[-1]:
-        return functional.linear(values, cached(weights), cached(biases))
-    return multiply(values, cached(weights, transpose=True), cached(biases))
+        return functional.linear(values, cached_weight(weights), cached_weight(biases))
+    return multiply(values, cached_weight(weights, transpose=True), cached_weight(biases))
 
 
 def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
@@ -67,14 +67,14 @@ def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
     return product.view(*values.shape[:-1], matrix.shape[1])
 
 
-def cached(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
+def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
     """Several frozen weights as one, transposed or not: a copy that is made once."""
     key = (*map(identity, weights), transpose)
-    if key not in copies:
+    if key not in weight_cache:
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]
-        copies[key] = (joined.t() if transpose else joined).detach().contiguous()
-        weakref.finalize(weights[0], copies.pop, key, None)
-    return copies[key]
+        weight_cache[key] = (joined.t() if transpose else joined).detach().contiguous()
+        weakref.finalize(weights[0], weight_cache.pop, key, None)
+    return weight_cache[key]
 
 
 def identity(weight: Tensor) -> tuple[int, int, int]:
@@ -82,9 +82,9 @@ def identity(weight: Tensor) -> tuple[int, int, int]:
     return id(weight), weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
-def forget_copies() -> None:
+def clear_weight_cache() -> None:
     """Frozen weights are about to change after all."""
-    copies.clear()
+    weight_cache.clear()
 
 
 @dataclass(frozen=True)

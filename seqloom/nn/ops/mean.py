@@ -11,7 +11,7 @@ def masked_mean(states: Padded) -> Tensor:
     return total / states.lengths[:, None].clamp(min=1).to(total.dtype)
 
 
-def extended_mean(mean: Tensor, count: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+def update_mean(mean: Tensor, count: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     """The mean of so many states before and of some more, and how many these are.  (B, D), (B,), (B, T, D)"""
     after = count + states.shape[1]
     change = (states - mean[:, None]).sum(1) / after[:, None].clamp(min=1).to(mean.dtype)

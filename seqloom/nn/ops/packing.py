@@ -33,7 +33,7 @@ class Packing:
         self.routes: dict[tuple[int, int], Route] = {}
 
     @classmethod
-    def full_of(cls, rows: int, width: int, device: torch.device) -> Packing:
+    def unpadded(cls, rows: int, width: int, device: torch.device) -> Packing:
         """Rows without padding."""
         return cls(torch.ones(rows, width, dtype=torch.bool, device=device), True)
 
@@ -75,10 +75,10 @@ class Packing:
     def route(self, heads: int = 1, parts: int = 1) -> Route:
         """Between (N, parts, heads) and (parts, B, heads, T)."""
         if (heads, parts) not in self.routes:
-            self.routes[heads, parts] = self.find_route(heads, parts)
+            self.routes[heads, parts] = self.build_route(heads, parts)
         return self.routes[heads, parts]
 
-    def find_route(self, heads: int, parts: int) -> Route:
+    def build_route(self, heads: int, parts: int) -> Route:
         real = self.mask[None, :, None].expand(parts, -1, heads, -1).flatten()
         numbers = (self.mask.flatten().cumsum(0) - 1).view(self.mask.shape)  # (B, T), of real positions
         part = torch.arange(parts, device=real.device)[:, None, None, None]

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def pointed(log_probs: Tensor, shares: Tensor, symbols: Tensor, chosen: Tensor) -> Tensor:
+def add_pointer_probs(log_probs: Tensor, shares: Tensor, symbols: Tensor, chosen: Tensor) -> Tensor:
     """Log-probabilities (rows, U, V), each token's share of the pointer added. The others are (rows, U, T).
 
     Shares stand at places: what all places of the same token have together. Of these one is chosen to add it.

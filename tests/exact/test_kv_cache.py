@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.nn.decoders.transformer import Transformer
-from seqloom.nn.layers.kv_cache import LEAST_ROOM, History
+from seqloom.nn.layers.kv_cache import LEAST_ROOM, KVCache
 from seqloom.types import Padded, hold, select
 from tests.building import VOCABULARY, build, memory_for
 
@@ -85,7 +85,7 @@ def test_it_stays_right_and_small_beyond_its_buffer():
     for _ in range(3 * LEAST_ROOM):
         followed.step()
         followed.rerank()
-    history = followed.state["history"]
+    history = followed.state["cache"]
     # rows of a source soon descend from one: all of 48 steps times 3 rows would be 144 nodes
     assert history.nodes < 3 * LEAST_ROOM + 3 * LEAST_ROOM + 10 < 3 * 3 * LEAST_ROOM
     assert history.buffer.layers[0].shape[3] == history.buffer.capacity < 144
@@ -97,11 +97,11 @@ def test_reranking_and_going_on_copy_no_key():
     followed = Followed(ours, memory_for(ours, SOURCES), 3, seed=3)
     followed.step()
     followed.step()
-    buffer = followed.state["history"].buffer
+    buffer = followed.state["cache"].buffer
     for _ in range(5):
         followed.rerank()
         followed.step()
-    assert followed.state["history"].buffer is buffer
+    assert followed.state["cache"].buffer is buffer
 
 
 @torch.no_grad()
@@ -147,4 +147,4 @@ def test_prefixes_of_several_lengths():
 
 
 def test_an_empty_history_has_no_nodes():
-    assert History.empty(3, torch.device("cpu")).nodes == 0
+    assert KVCache.empty(3, torch.device("cpu")).nodes == 0
