@@ -200,7 +200,7 @@ def test_a_row_that_has_halted_is_not_changed_by_others_that_go_on():
 
 
 def test_an_adaptive_cell_does_not_go_around_another():
-    with pytest.raises(ValueError, match="goes around one that is not"):
+    with pytest.raises(ValueError, match="cannot wrap another adaptive cell"):
         Adaptive(input_size=2, size=2, cell=Adaptive)
 
 

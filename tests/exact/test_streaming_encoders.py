@@ -32,9 +32,9 @@ def test_a_block_is_a_convolution_of_torchs_with_zeros_on_its_left(activation, d
     weight = block.linear.weight.view(outputs, 3, 8).transpose(1, 2)
     reference.load_state_dict({"weight": weight, "bias": block.linear.bias})
     values = torch.randn(2, 7, 8, dtype=torch.float64)
-    change = reference(pad(block.norm(values).transpose(1, 2), (block.past, 0))).transpose(1, 2)
+    change = reference(pad(block.norm(values).transpose(1, 2), (block.context, 0))).transpose(1, 2)
     change = glu(change, dim=-1) if activation == "gated" else change.relu()
-    ours, _ = block(values, values.new_zeros(2, block.past, 8))
+    ours, _ = block(values, values.new_zeros(2, block.context, 8))
     torch.testing.assert_close(ours, values + change)
 
 

@@ -1,4 +1,4 @@
-"""Convolutional encoder: a state is made of the inputs that stand before it, and of none after.
+"""Causal convolutional encoder: a state depends on its own input and earlier ones, never on later ones.
 
 Causal, dilated convolutions with residual connections: van den Oord et al. 2016 ("WaveNet"), section 2, with the gate
 of Dauphin et al. 2017, eq. 1, (X W + b) * sigmoid(X V + c), or with a ReLU.
@@ -20,7 +20,7 @@ from seqloom.types import Memory, Padded, State
 
 
 class Block(nn.Module):
-    """x + f(convolution(norm(x))), the convolution over x_t, x_{t - dilation}, .. : `kernel` of them."""
+    """x + f(convolution(norm(x))), the convolution over `kernel` inputs x_t, x_{t - dilation}, .."""
 
     def __init__(self, *, size: int, kernel: int, dilation: int, activation: Literal["gated", "relu"], dropout: float):
         super().__init__()
@@ -30,21 +30,21 @@ class Block(nn.Module):
         self.dropout = Dropout(dropout)
 
     @property
-    def past(self) -> int:
-        """How many inputs before the first it looks at."""
+    def context(self) -> int:
+        """How many earlier inputs an output depends on."""
         return (self.kernel - 1) * self.dilation
 
     def forward(self, values: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, size), and (B, past, size) of what was looked at before -> the same two"""
-        seen, length = torch.cat([before, self.norm(values)], dim=1), values.shape[1]
-        shifted = [seen[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
+        """Values (B, T, size) and the normalised inputs before them (B, context, size) -> the same two"""
+        inputs, length = torch.cat([before, self.norm(values)], dim=1), values.shape[1]
+        shifted = [inputs[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
         change = self.linear(torch.cat(shifted, dim=-1))  # (B, T, size or 2 * size)
         change = glu(change, dim=-1) if self.gated else change.relu()
-        return self.dropout.add(values, change), seen[:, length:]
+        return self.dropout.add(values, change), inputs[:, length:]
 
 
 class Convolution(Encoder):
-    """`dilations` are those of the layers from the bottom on, again and again where there are more layers."""
+    """`dilations` of the layers from the bottom up, repeated if there are more layers."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Convolution(Encoder):
 
     def start(self, rows: int) -> State:
         zeros = self.norm.weight.new_zeros
-        layers = {str(layer): zeros(rows, block.past, self.output_size) for layer, block in enumerate(self.blocks)}
+        layers = {str(layer): zeros(rows, block.context, self.output_size) for layer, block in enumerate(self.blocks)}
         frame = torch.zeros(rows, dtype=torch.long, device=self.norm.weight.device)
         return {"layers": layers, "summary": zeros(rows, self.output_size), "frame": frame}
 
@@ -101,7 +101,7 @@ class Convolution(Encoder):
         return memory, {"layers": layers, "summary": summary, "frame": frame}
 
     def run_layers(self, source: Tensor, before: State) -> tuple[Tensor, State]:
-        """All layers: states (B, T, size), and what each has yet to look back at."""
+        """Run all layers: states (B, T, size), and the left context of each for the next chunk."""
         values, after = self.dropout(self.embedding(source)), {}
         for layer, block in enumerate(self.blocks):
             values, after[str(layer)] = block(values, before[str(layer)])

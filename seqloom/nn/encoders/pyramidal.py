@@ -1,7 +1,7 @@
-"""Pyramidal recurrent encoder: each layer reads a few outputs of the one below as one, so that the memory is short.
+"""Pyramidal recurrent encoder: each layer reads a few outputs of the one below as one input, which shortens the memory.
 
 Chan et al. 2016 ("Listen, attend and spell"), eq. 5: h^j_i = BLSTM(h^j_{i-1}, [h^{j-1}_{2i}; h^{j-1}_{2i+1}]), above a
-bottom layer that reads every input. Groups that the source does not fill are filled up with zeros.
+bottom layer that reads every input. An incomplete last group is filled up with zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from seqloom.types import Memory, Padded, State
 
 
 class Pyramidal(Encoder):
-    """Of T inputs the memory has T / reduce^(layers - 1) states, rounded up: all inputs are read."""
+    """The memory of T inputs has T / reduce^(layers - 1) states, rounded up."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Pyramidal(Encoder):
         return self.run_layers(chunk, state, closed) if self.streams else super().extend(chunk, state, closed)
 
     def start_state(self, rows: int) -> State:
-        """Of each layer its cell, and the outputs below it that do not fill a group yet."""
+        """For each layer the state of its cell, and outputs of the layer below that do not fill a group yet."""
         start: State = {}
         for layer, cell in enumerate(self.forwards):
             start[str(layer)] = {"cell": cell.start(rows)}
@@ -75,7 +75,7 @@ class Pyramidal(Encoder):
         return start
 
     def run_layers(self, source: Padded, state: State, closed: bool) -> tuple[Memory, State]:
-        """All layers from a state on; groups wait to be filled until the source is closed."""
+        """Run all layers from a state on; incomplete groups wait for more input until the source is closed."""
         after: State = {}
         inputs = Padded(self.embedding(source.values), source.lengths)
         for layer, cell in enumerate(self.forwards):
@@ -95,17 +95,17 @@ class Pyramidal(Encoder):
 
 
 def group(inputs: Padded, reduce: int, closed: bool) -> tuple[Padded, Tensor]:
-    """So many values side by side as one, and those left over; once closed none is, and zeros fill the last group.
+    """Concatenate every `reduce` values; returns the rest too. Once closed, zeros fill the last group and none is left.
 
     (B, T, D) -> (B, T / reduce, reduce * D), (B, rest, D)
     """
     values, lengths = inputs.values, inputs.lengths
     if closed:
-        values = values.masked_fill(~inputs.mask[:, :, None], 0)  # cells run on beyond an end
+        values = values.masked_fill(~inputs.mask[:, :, None], 0)  # outputs beyond a row's end are undefined
         values = pad(values, (0, 0, 0, -values.shape[1] % reduce))
         lengths = lengths + -lengths % reduce
-    else:  # nothing is padded
+    else:  # chunks of a stream have no padding
         lengths = lengths - lengths % reduce
     whole = values.shape[1] - values.shape[1] % reduce
-    together = values[:, :whole].reshape(len(values), whole // reduce, reduce * values.shape[2])
-    return Padded(together, lengths // reduce), values[:, whole:]
+    groups = values[:, :whole].reshape(len(values), whole // reduce, reduce * values.shape[2])
+    return Padded(groups, lengths // reduce), values[:, whole:]

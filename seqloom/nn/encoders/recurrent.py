@@ -1,7 +1,7 @@
 """Recurrent encoder: reads the source token by token (or vector by vector), in one direction or both.
 
-Sutskever, Vinyals & Le 2014, who found that it helps to read from the end (`reverse`); bidirectional as in Bahdanau,
-Cho & Bengio 2015, section 3.2; the bottom layer alone as in Wu et al. 2016, section 3.2.
+Sutskever, Vinyals & Le 2014, who found that reversing the source helps (`reverse`); bidirectional as in Bahdanau, Cho &
+Bengio 2015, section 3.2; only the bottom layer bidirectional as in Wu et al. 2016, section 3.2.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ from seqloom.types import Memory, Padded, State, costs, over_tensors
 
 
 class Recurrent(Encoder):
-    """Layers of cells; with `bidirectional` each layer, or the bottom one, reads both ways, its outputs side by side.
+    """Layers of cells; with `bidirectional` all layers, or the bottom one, read both ways and concatenate the outputs.
 
-    With `residual`, a layer adds to its input rather than replacing it, from the second on, or from where widths agree.
+    With `residual`, every layer but the first adds its input to its output, if they are equally wide.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Recurrent(Encoder):
         super().__init__()
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
-        both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # how many layers read both ways
+        both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # the number of bidirectional layers
         self.reverse, self.residual = reverse, residual
         self.embedding = input_layer(vocabulary, features, embedding_size)
         self.dropout = Dropout(dropout)
@@ -62,7 +62,7 @@ class Recurrent(Encoder):
         start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
         steps: list[Tensor] | None = [] if attention and costs(start) else None
         values, final = self.run_layers(Padded(values, source.lengths), start, steps)
-        if self.reverse:  # a state stands where its token stood
+        if self.reverse:  # states in the order of the tokens
             values = reverse_padded(Padded(values, source.lengths))
         memory = recurrent_memory(values, source.lengths, final)
         if not steps:
@@ -86,18 +86,18 @@ class Recurrent(Encoder):
         return recurrent_memory(values, chunk.lengths, state, closed), state
 
     def run_layers(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
-        """All layers: outputs of the top (B, T, width), and the last state of each; asked for steps, those too."""
+        """Run all layers: outputs of the top one (B, T, width), and the final state of each; `steps` collects steps."""
         values, final = inputs.values, {}
         for layer, cell in enumerate(self.forwards):
             if layer:
                 values = self.dropout(values)
             back = self.backwards[layer] if layer < len(self.backwards) else None
-            entering = Padded(values, inputs.lengths)
-            outputs, final[str(layer)] = run_layer(entering, cell, state[str(layer)], back)
+            layer_inputs = Padded(values, inputs.lengths)
+            outputs, final[str(layer)] = run_layer(layer_inputs, cell, state[str(layer)], back)
             if steps is not None:
-                steps.append(count_steps(entering, cell, state[str(layer)]))
+                steps.append(count_steps(layer_inputs, cell, state[str(layer)]))
                 if back is not None:
-                    other = Padded(reverse_padded(entering), inputs.lengths)
+                    other = Padded(reverse_padded(layer_inputs), inputs.lengths)
                     steps.append(
                         reverse_padded(Padded(count_steps(other, back, back.start(len(values))), inputs.lengths))
                     )
@@ -107,7 +107,7 @@ class Recurrent(Encoder):
 
 
 def recurrent_memory(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
-    """The memory of a recurrent encoder. What its cells have cost is none of the states that a decoder may copy."""
+    """The memory of a recurrent encoder. Costs of cells go to extra, not to the states that a decoder may copy."""
     final = {number: without_costs(state) for number, state in layers.items()}
     spent = costs(layers)
     summary = final[str(len(final) - 1)]["hidden"]
@@ -117,7 +117,7 @@ def recurrent_memory(values: Tensor, lengths: Tensor, layers: State, closed: boo
 
 
 def count_steps(inputs: Padded, cell: Cell, state: State) -> Tensor:
-    """How often a cell that decides so itself steps at each input.  (B, T, 1)"""
+    """How many steps an adaptive cell takes at each input.  (B, T, 1)"""
     sums = [costs(state)["steps"]]
     for projected in cell.project(inputs.values).unbind(1):
         _, state = cell(projected, state)
@@ -126,9 +126,9 @@ def count_steps(inputs: Padded, cell: Cell, state: State) -> Tensor:
 
 
 def run_layer(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
-    """Outputs (B, T, width) of a cell from a state on, and its last state; with those of a cell that reads back."""
+    """Outputs (B, T, width) and final state of a cell, concatenated with those of a backward cell `back` if given."""
     rows, width, _ = inputs.values.shape
-    if not width:  # no kernel runs on nothing
+    if not width:  # kernels refuse empty sequences
         return inputs.values.new_zeros(rows, 0, cell.size), state
     outputs, final = cell.run(inputs, state)
     if back is None:
@@ -144,7 +144,7 @@ def run_layer(inputs: Padded, cell: Cell, state: State, back: Cell | None = None
 
 
 def reverse_padded(inputs: Padded) -> Tensor:
-    """Each sequence the other way round within its own length; the padding stays.  (B, T, D)"""
+    """Reverse each sequence within its own length; padding stays where it is.  (B, T, D)"""
     positions = torch.arange(inputs.values.shape[1], device=inputs.lengths.device)
     order = torch.where(inputs.mask, inputs.lengths[:, None] - 1 - positions, positions)  # (B, T)
     return inputs.values.gather(1, order[:, :, None].expand_as(inputs.values))

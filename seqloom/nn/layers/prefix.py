@@ -1,4 +1,4 @@
-"""A memory as it was when less of its source had been read: what it means to write while reading."""
+"""The memory of a prefix of the source: for decoders that write before they have read all of it."""
 
 from dataclasses import replace
 
@@ -10,9 +10,10 @@ from seqloom.types import Memory, State, positions_below
 
 
 def prefix_memory(memory: Memory, counts: Tensor) -> Memory:
-    """The memory of rows that have read so many states each, counted from the source's beginning.  (rows,)
+    """The memory of rows that have read the first `counts` states, from the beginning of the source.  (rows,)
 
-    Rows of a source that have not read alike get a copy each. The summary is the last state that was read.
+    If rows of one source differ in how much they have read, each row gets a copy of its own. The summary is the last
+    state read.
     """
     own = counts.view(memory.rows, -1)
     if bool((own != own[:, :1]).any()):
@@ -24,7 +25,7 @@ def prefix_memory(memory: Memory, counts: Tensor) -> Memory:
 
 
 def restrict_attention(extra: State, seen: Tensor) -> State:
-    """What attentions have prepared, with a bias, (B, 1, 1 or Q, T): queries look where `seen`, (B, 1 or Q, T), is."""
+    """memory.extra with a bias, (B, 1, 1 or Q, T), by which queries attend only where `seen` (B, 1 or Q, T) is true."""
     added = mask_bias(seen)
 
     def with_bias(part: State) -> State:
@@ -35,7 +36,7 @@ def restrict_attention(extra: State, seen: Tensor) -> State:
 
 
 def last_state_read(memory: Memory, lengths: Tensor) -> Tensor:
-    """The last of so many states of each source.  (B,) -> (B, D)"""
-    if not memory.states.shape[1]:  # a stream that has not begun
+    """The last of the first `lengths` states of each source.  (B,) -> (B, D)"""
+    if not memory.states.shape[1]:  # a stream before its first chunk
         return memory.states.new_zeros(memory.rows, memory.states.shape[2])
     return memory.states[torch.arange(memory.rows, device=lengths.device), lengths - 1]

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FEW = 16  # rows
-weight_cache: dict[tuple[Any, ...], Tensor] = {}  # of frozen weights, as long as these live
+weight_cache: dict[tuple[Any, ...], Tensor] = {}  # copies of frozen weights, for as long as the weights live
 
 
 class Linear(nn.Linear):
-    """nn.Linear by `linear`."""
+    """nn.Linear through `linear`."""
 
     def forward(self, values: Tensor) -> Tensor:
         return linear(values, self.weight, self.bias)
@@ -40,7 +40,7 @@ def plus_linear(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
 
 
 def is_frozen(weight: Tensor) -> bool:
-    """Whether a weight will not change any more. Exported graphs hold the weights themselves, not copies."""
+    """Whether a weight is fixed for good. Exported graphs hold the weights themselves, not copies."""
     return not weight.requires_grad and not torch.is_grad_enabled() and not torch.compiler.is_exporting()
 
 
@@ -51,7 +51,7 @@ def transposing_pays(values: Tensor, weight: Tensor) -> bool:
 
 
 def linear_of_several(values: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
-    """The outputs of several maps of the same values, side by side, in one product.  (..., I) -> (..., all O)"""
+    """Several linear maps of the same values in one product, outputs concatenated.  (..., I) -> (..., sum of O)"""
     weights, biases = tuple(each.weight for each in maps), tuple(each.bias for each in maps)
     if weights[0].device.type != "cpu" or not is_frozen(weights[0]):
         return functional.linear(values, torch.cat(weights), torch.cat(biases))
@@ -68,7 +68,7 @@ def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
-    """Several frozen weights as one, transposed or not: a copy that is made once."""
+    """Frozen weights concatenated, and transposed on request: copied once, then cached."""
     key = (*map(identity, weights), transpose)
     if key not in weight_cache:
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]
@@ -78,18 +78,18 @@ def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tenso
 
 
 def identity(weight: Tensor) -> tuple[int, int, int]:
-    """A weight that was loaded or moved anew is another one. Optimisers cannot change a frozen weight at all."""
+    """A key that changes when a weight is loaded, moved or written to."""
     return id(weight), weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
 def clear_weight_cache() -> None:
-    """Frozen weights are about to change after all."""
+    """Call before frozen weights change."""
     weight_cache.clear()
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The last layer of a decoder: hidden vectors to logits, by a matrix of its own or that of its embedding."""
+    """The last layer of a decoder, hidden vectors to logits: a matrix of its own, or the embedding's (tied)."""
 
     weight: Tensor  # (V, D)
     bias: Tensor | None = None  # (V,)
@@ -100,7 +100,7 @@ class Projection:
 
 
 def projection(output: nn.Module | None, embedding: nn.Embedding) -> Projection | nn.Module:
-    """The output layer of a decoder, or its embedding where they are tied; a layer that is no plain matrix as it is."""
+    """The output layer of a decoder, or its embedding if tied; a layer that is not nn.Linear is returned as it is."""
     if output is None:
         return Projection(embedding.weight)
     return Projection(output.weight, output.bias) if type(output) is nn.Linear else output
