@@ -153,9 +153,9 @@ def test_frozen_weights_that_are_loaded_or_converted_are_copied_again():
 
 
 def test_a_model_that_is_frozen_and_trained_again_has_gradients_and_no_cached_copies():
-    model = Model(None, build(Recurrent, memory_size=0)).freeze()
+    model, weight = Model(None, build(Recurrent, memory_size=0)).freeze(), torch.randn(8, 3)
     with torch.no_grad():
-        linear(torch.randn(1, 3), torch.randn(8, 3))
+        linear(torch.randn(1, 3), weight)
     assert linear_module.weight_cache
     assert not any(weight.requires_grad for weight in model.parameters())
     model.train()
