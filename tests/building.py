@@ -312,7 +312,7 @@ def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int
     if isinstance(decoder, Head):  # may answer with words of a document, of which there are more than sentences
         words = source(tuple(2 * length + 1 for length in lengths))
         known = torch.randn(*words.values.shape, size, generator=generator, dtype=torch.float64)
-        parts |= {"words": Memory(known, words.lengths), "symbols": Memory(words.values, words.lengths)}
+        parts |= {"words": Memory(known, words.lengths), "tokens": Memory(words.values, words.lengths)}
     return Memory(states, torch.tensor(lengths), {"summary": summary}, parts=parts)
 
 

@@ -18,7 +18,7 @@ from seqloom.errors import SeqloomError
 from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
-from seqloom.nn.layers.embedding import Positioned
+from seqloom.nn.layers.embedding import AddPositions
 from seqloom.nn.layers.transformer import FeedForward, Residual, TransformerLayer
 from seqloom.nn.model import Model
 
@@ -79,7 +79,7 @@ def before(part: Encoder | Decoder) -> bool:
     return part.layers[0].self_residual.before
 
 
-def positions(positioned: Positioned) -> np.ndarray:
+def positions(positioned: AddPositions) -> np.ndarray:
     return array(positioned.positions(torch.arange(LONGEST)))  # (LONGEST, size)
 
 

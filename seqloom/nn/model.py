@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from seqloom.contracts import Constraint, Decoder, Encoder, Finder, Head, Search
-from seqloom.nn.ops.linear import forget_copies
+from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.types import Batch, Hypothesis, Memory, Output, Padded, costs
 
@@ -37,7 +37,7 @@ class Model(nn.Module, Finder):
 
     def train(self, mode: bool = True) -> Self:
         if mode and not any(weight.requires_grad for weight in self.parameters()):  # it was frozen
-            forget_copies()
+            clear_weight_cache()
             self.requires_grad_(True)
         return super().train(mode)
 

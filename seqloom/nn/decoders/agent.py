@@ -24,8 +24,8 @@ from seqloom.contracts import Decoder, Online
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.layers.prefix import first_states
-from seqloom.nn.ops.frames import closing, left
+from seqloom.nn.layers.prefix import prefix_memory
+from seqloom.nn.ops.frames import frames_left, mask_after_last_frame
 from seqloom.types import Memory, Padded, State, hold
 
 TRANSLATOR = partial(Recurrent, attention=Additive, bridge="zero")
@@ -85,7 +85,7 @@ class Agent(Online):
 
     def start(self, memory: Memory) -> State:
         none = torch.zeros_like(memory.lengths)
-        own = self.translator.start(first_states(memory, none + 1))
+        own = self.translator.start(prefix_memory(memory, none + 1))
         return {"frame": none, "written": none, "token": none + self.bos, "before": own, "after": own}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
@@ -97,7 +97,7 @@ class Agent(Online):
         ends, silence = places.eq(self.eos), places.eq(self.blank)  # (V,)
         scores = (moment.log_probs + writes[:, None]).masked_fill(ends, float("-inf"))
         scores = torch.where(silence, reads[:, None], scores)
-        scores = closing(scores, moment.state["frame"], memory, self.eos)
+        scores = mask_after_last_frame(scores, moment.state["frame"], memory, self.eos)
         return scores.masked_fill((moment.last & (not memory.closed))[:, None], float("-inf")), moment.state
 
     def moment(self, token: Tensor, state: State, memory: Memory) -> Moment:
@@ -107,7 +107,7 @@ class Agent(Online):
         written = state["written"] + (~read & (token != self.bos))
         before = hold(read, state["after"], state["before"])
         token = torch.where(read, state["token"], token)
-        part = first_states(memory, frame + 1)
+        part = prefix_memory(memory, frame + 1)
         if not bool(written.all()):  # a translator begins with what has been read until its first token
             before = hold(written > 0, self.translator.start_rows(part, len(token)), before)
         output = self.translator(part, Padded(token[:, None], torch.ones_like(token)), before)
@@ -116,7 +116,7 @@ class Agent(Online):
         end, lag = log_probs[:, self.eos], (frame + 1 - written) / SCALE
         facts = torch.stack([log_probs.amax(1).exp(), end.exp(), lag.to(end.dtype)], dim=1)
         thought = torch.cat([output.hidden[:, 0], facts], dim=1)
-        last = left(frame, memory) <= 1
+        last = frames_left(frame, memory) <= 1
         after = {"frame": frame, "written": written, "token": token, "before": before, "after": output.state}
         return Moment(thought, log_probs, end, last, after)
 

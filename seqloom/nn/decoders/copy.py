@@ -23,7 +23,7 @@ from seqloom.contracts import Attention, Decoder
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.decoders.inner import inner_decoder, one_step
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 GENERATOR = partial(Recurrent, attention=Additive)
@@ -125,7 +125,7 @@ class Copy(Decoder):
         shares = (folded @ ours["same"].to(weights.dtype)).view(rows, width, places)
         each = memory.owner(rows)
         tokens, chosen = (ours[name][each][:, None].expand(-1, width, -1) for name in ("tokens", "chosen"))
-        return pointed(log_probs, torch.sigmoid(-gate) * shares, tokens, chosen)
+        return add_pointer_probs(log_probs, torch.sigmoid(-gate) * shares, tokens, chosen)
 
     def known(self, tokens: Tensor) -> Tensor:
         """What was written, as the inner decoder reads it: copies are unknown to it.  (rows, U) or (rows, U, V)"""

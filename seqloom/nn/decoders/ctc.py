@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seqloom.contracts import Online
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.frames import at_frame, closing
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
 from seqloom.types import Memory, Padded, State, positions_below
 
 NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
@@ -76,7 +76,7 @@ class CTC(Online):
         again = scores.gather(1, last[:, None]) + torch.log1p(-ends)[:, None]
         scores = scores.scatter(1, last[:, None], again)
         scores[:, self.blank] = stay
-        return closing(scores, state["frame"], memory, self.eos), state
+        return mask_after_last_frame(scores, state["frame"], memory, self.eos), state
 
     def staying(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """What is said where a row stands, the last token again, and that or a blank.  (rows, V), (rows,), (rows,)"""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import projection
@@ -58,7 +58,7 @@ class GNMT(Decoder):
             Sequence[Cell],
             nn.ModuleList(cell(input_size=width + self.attention.output_size, size=size) for width in widths),
         )
-        entries = entries_of({str(layer): one.start(0) for layer, one in enumerate(self.cells)})
+        entries = count_vectors({str(layer): one.start(0) for layer, one in enumerate(self.cells)})
         self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
         self.output = None if tied else nn.Linear(size, vocabulary)
 

@@ -16,7 +16,7 @@ from seqloom.nn.attention.additive import Additive
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.layers.embedding import embed
-from seqloom.nn.ops.alignment import Aligned, best_alignment, even_alignment, with_ends
+from seqloom.nn.ops.alignment import AlignedTargets, best_alignment, even_alignment, insert_blanks
 from seqloom.types import Memory, Output, Padded, State, hold
 
 FREE, FULL, OVER, WAITS = range(4)  # where a row stands: the block may end or not, must end, was the last, must come
@@ -227,7 +227,7 @@ class NeuralTransducer(Online):
         """How many blocks each source has.  (B,)"""
         return (memory.offset + memory.lengths + self.block - 1) // self.block
 
-    def aligned(self, memory: Memory, targets: Padded, *, even: bool = False, beam_size: int = 0) -> Aligned:
+    def aligned(self, memory: Memory, targets: Padded, *, even: bool = False, beam_size: int = 0) -> AlignedTargets:
         """Targets, a row a source, with the ends of blocks where they are best, or with as many tokens in each."""
         blocks = self.blocks(memory)
         possible = targets.lengths - 1 <= blocks * self.symbols_per_block
@@ -235,7 +235,7 @@ class NeuralTransducer(Online):
             counts = even_alignment(targets, blocks)
         else:
             counts = best_alignment(self, memory, targets, blocks, self.symbols_per_block, beam_size)
-        return with_ends(targets, counts, blocks, self.bos, self.blank, possible)
+        return insert_blanks(targets, counts, blocks, self.bos, self.blank, possible)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """Of the best alignment that is found: what all of them have together is at least that."""

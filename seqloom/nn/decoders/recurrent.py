@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
@@ -101,7 +101,7 @@ class Recurrent(Decoder):
             residual=residual,
             dropout=dropout,
         )
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory

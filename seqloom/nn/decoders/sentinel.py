@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seqloom.contracts import Decoder
 from seqloom.nn.decoders.inner import inner_decoder, one_step
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 
@@ -98,7 +98,7 @@ class Sentinel(Decoder):
         shares = energies[:, :, :-1].exp() @ same.to(query.dtype)  # (rows, U, L + U)
         log_probs = energies[:, :, -1:] + output.project(output.hidden).log_softmax(-1)
         known = visible & self.latest(same, visible)
-        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
+        return add_pointer_probs(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
 
     def visible(self, steps: int, count: Tensor) -> Tensor:
         """Which places a step looks at: the last L, its own input the last of them.  (rows, U, L + U)"""

@@ -16,9 +16,9 @@ from torch.nn import functional
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.aligning import Aligning
-from seqloom.nn.layers.prediction import Prediction
-from seqloom.nn.ops.frames import at_frame, closing, left
-from seqloom.nn.ops.lattice import added_log_probs_of
+from seqloom.nn.layers.prediction import PredictionNetwork
+from seqloom.nn.ops.frames import at_frame, frames_left, mask_after_last_frame
+from seqloom.nn.ops.lattice import factored_token_log_probs
 from seqloom.types import Memory, Padded, State
 
 
@@ -55,7 +55,7 @@ class SSNT(Aligning):
         )
         self.left_out = (bos, blank)
         self.hidden_size = vocabulary
-        self.prediction = Prediction(
+        self.prediction = PredictionNetwork(
             vocabulary=vocabulary,
             embedding_size=embedding_size,
             size=size,
@@ -82,12 +82,12 @@ class SSNT(Aligning):
         logits[:, self.left_out] = float("-inf")
         scores = logits.log_softmax(-1) + functional.logsigmoid(energy)
         shift = functional.logsigmoid(-energy)[:, 0]
-        is_last = left(frame, memory) == 1
+        is_last = frames_left(frame, memory) == 1
         scores[:, self.blank] = shift.masked_fill(is_last, float("-inf"))
         scores[:, self.eos] = scores[:, self.eos].masked_fill(~is_last, float("-inf"))
         if not memory.closed:
             scores = scores.masked_fill(is_last[:, None], float("-inf"))
-        return closing(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
+        return mask_after_last_frame(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Shifts, labels and EOS at the last state, and how many states and labels there are."""
@@ -105,5 +105,5 @@ class SSNT(Aligning):
         """Log-probabilities of a shift and of the next target, at each state after each token.  (rows, T, U + 1)"""
         energy = self.energy(torch.tanh(keys[:, :, None] + queries[:, None]))[:, :, :, 0]
         energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
-        (symbol,) = added_log_probs_of(encoded, wrote, targets[None], self.left_out)
+        (symbol,) = factored_token_log_probs(encoded, wrote, targets[None], self.left_out)
         return functional.logsigmoid(-energy), functional.logsigmoid(energy) + symbol

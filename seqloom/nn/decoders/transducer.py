@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.aligning import Aligning
-from seqloom.nn.layers.prediction import Prediction
-from seqloom.nn.ops.frames import at_frame, closing
-from seqloom.nn.ops.lattice import added_log_probs_of, log_probs_of
+from seqloom.nn.layers.prediction import PredictionNetwork
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
+from seqloom.nn.ops.lattice import factored_token_log_probs, token_log_probs
 from seqloom.types import Memory, Padded, State
 
 
@@ -52,7 +52,7 @@ class Transducer(Aligning):
         )
         self.left_out = (bos, eos)
         self.hidden_size = vocabulary
-        self.prediction = Prediction(
+        self.prediction = PredictionNetwork(
             vocabulary=vocabulary,
             embedding_size=embedding_size,
             size=size,
@@ -75,7 +75,7 @@ class Transducer(Aligning):
         joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
         logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
         logits[:, self.left_out] = float("-inf")
-        scores = closing(logits.log_softmax(-1), frame, memory, self.eos)
+        scores = mask_after_last_frame(logits.log_softmax(-1), frame, memory, self.eos)
         return scores, {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -85,10 +85,10 @@ class Transducer(Aligning):
         encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))
         symbols = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
         if self.output is None:
-            log_probs = added_log_probs_of(encoded, written, symbols, self.left_out)
+            log_probs = factored_token_log_probs(encoded, written, symbols, self.left_out)
         else:
             hidden = torch.tanh(encoded[:, :, None] + written[:, None])  # (rows, T, U + 1, hidden)
-            log_probs = log_probs_of(self.output(hidden), symbols, self.left_out)
+            log_probs = token_log_probs(self.output(hidden), symbols, self.left_out)
         blank, label = log_probs  # (rows, T, U + 1)
         last = blank[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return blank, label[:, :, :-1], last, frames, labels

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.nn.layers.embedding import Positioned, embed, embedding
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.layers.embedding import AddPositions, embed, embedding
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.linear import projection
 from seqloom.nn.ops.packing import Packing
@@ -19,7 +19,7 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Transformer(Decoder):
-    """State: {"history": the KV cache, "length": (rows,) how many tokens it holds}."""
+    """State: {"cache": the KV cache, "length": (rows,) how many tokens it holds}."""
 
     grows = True
 
@@ -46,7 +46,7 @@ class Transformer(Decoder):
         self.longest = longest if positions == "learned" else None
         self.hidden_size = size
         self.embedding = embedding(vocabulary, size)
-        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
@@ -66,18 +66,18 @@ class Transformer(Decoder):
         packing = Packing(memory.mask)
         states = packing.pack(memory.states)  # once, for all layers
         return memory.with_extra(
-            **{str(number): layer.cross_attention.prepared(states, packing) for number, layer in enumerate(self.layers)}
+            **{str(number): layer.cross_attention.entries(states, packing) for number, layer in enumerate(self.layers)}
         )
 
     def start(self, memory: Memory) -> State:
         device = self.embedding.weight.device
         return {
-            "history": History.empty(memory.rows, device),
+            "cache": KVCache.empty(memory.rows, device),
             "length": torch.zeros(memory.rows, dtype=torch.long, device=device),
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        hidden, after, _ = self.read(token[:, None], Packing.full_of(len(token), 1, token.device), state, memory)
+        hidden, after, _ = self.read(token[:, None], Packing.unpadded(len(token), 1, token.device), state, memory)
         return self.project(hidden), {**after, "length": state["length"] + 1}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
@@ -91,7 +91,7 @@ class Transformer(Decoder):
         self, tokens: Tensor, packing: Packing, state: State, memory: Memory, attention: bool = False
     ) -> tuple[Tensor, State, dict[str, Tensor]]:
         """Hidden vectors of all new positions (N, size), the KV cache, and on request the attention maps."""
-        history = state["history"].grow(packing.mask, packing.full)
+        history = state["cache"].grow(packing.mask, packing.full)
         positions = state["length"] if packing.full and packing.width == 1 else packing.offsets(state["length"])
         values = self.positioned(embed(self.embedding, packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
@@ -106,7 +106,7 @@ class Transformer(Decoder):
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, nodes)
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        return self.norm(values), {"history": history}, maps
+        return self.norm(values), {"cache": history}, maps
 
     @property
     def project(self) -> Callable[[Tensor], Tensor]:

@@ -50,7 +50,7 @@ class Reader(Head):
         """Log-probabilities of tokens, (B, V), and the attention to each word, (B, N)."""
         if "words" not in memory.parts:
             raise ValueError('decoder.type = "reader" needs encoder.type = "reader"')
-        words, symbols = memory.parts["words"], self.written[memory.parts["symbols"].states]  # (B, N, D), (B, N)
+        words, symbols = memory.parts["words"], self.written[memory.parts["tokens"].states]  # (B, N, D), (B, N)
         candidates = words.mask & (symbols > self.unk)
         energies = torch.einsum("bnd,bd->bn", words.states, memory.final["summary"])
         energies = energies.masked_fill(~candidates, torch.finfo(energies.dtype).min)

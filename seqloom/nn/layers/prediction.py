@@ -1,4 +1,4 @@
-"""The prediction network of a transducer: what has been written so far, as a vector. Graves 2012, section 2.1."""
+"""The prediction network of a transducer: encodes the tokens written so far. Graves 2012, section 2.1."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Padded, State, hold
 
 
-class Prediction(nn.Module):
-    """A recurrent network over the visible tokens, after BOS. State: {"layers": cells, "written": (rows, size)}."""
+class PredictionNetwork(nn.Module):
+    """A recurrent network over BOS and all tokens but blanks. State: {"layers": cells, "written": (rows, size)}."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Prediction(nn.Module):
         return hold(is_blank, {"layers": layers, "written": self.dropout(written)}, state)
 
     def forward(self, inputs: Padded) -> Tensor:
-        """What has been written before each place.  (rows, U) -> (rows, U, size)"""
+        """The output after each input.  (rows, U) -> (rows, U, size)"""
         embedded = self.dropout(self.embedding(inputs.values))
         written, _ = self.stack.run(Padded(embedded, inputs.lengths), self.stack.start(len(inputs.lengths)))
         return self.dropout(written)

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FEW = 16  # rows
-copies: dict[tuple[Any, ...], Tensor] = {}  # of frozen weights, as long as these live
+weight_cache: dict[tuple[Any, ...], Tensor] = {}  # copies of frozen weights, for as long as the weights live
 
 
 class Linear(nn.Linear):
-    """nn.Linear by `linear`."""
+    """nn.Linear through `linear`."""
 
     def forward(self, values: Tensor) -> Tensor:
         return linear(values, self.weight, self.bias)
@@ -30,17 +30,17 @@ def linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """values . weight^T + bias.  (..., I) -> (..., O)"""
     if not transposing_pays(values, weight):
         return functional.linear(values, weight, bias)
-    return multiply(values, cached((weight,), transpose=True), bias)
+    return multiply(values, cached_weight((weight,), transpose=True), bias)
 
 
 def plus_linear(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
     """total + values . weight^T.  (rows, O), (rows, I) -> (rows, O)"""
-    matrix = cached((weight,), transpose=True) if transposing_pays(values, weight) else weight.t()
+    matrix = cached_weight((weight,), transpose=True) if transposing_pays(values, weight) else weight.t()
     return torch.addmm(total, values, matrix)
 
 
 def is_frozen(weight: Tensor) -> bool:
-    """Whether a weight will not change any more. Exported graphs hold the weights themselves, not copies."""
+    """Whether a weight is fixed for good. Exported graphs hold the weights themselves, not copies."""
     return not weight.requires_grad and not torch.is_grad_enabled() and not torch.compiler.is_exporting()
 
 
@@ -51,13 +51,13 @@ def transposing_pays(values: Tensor, weight: Tensor) -> bool:
 
 
 def linear_of_several(values: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
-    """The outputs of several maps of the same values, side by side, in one product.  (..., I) -> (..., all O)"""
+    """Several linear maps of the same values in one product, outputs concatenated.  (..., I) -> (..., sum of O)"""
     weights, biases = tuple(each.weight for each in maps), tuple(each.bias for each in maps)
     if weights[0].device.type != "cpu" or not is_frozen(weights[0]):
         return functional.linear(values, torch.cat(weights), torch.cat(biases))
     if values.numel() > FEW * values.shape[-1]:
-        return functional.linear(values, cached(weights), cached(biases))
-    return multiply(values, cached(weights, transpose=True), cached(biases))
+        return functional.linear(values, cached_weight(weights), cached_weight(biases))
+    return multiply(values, cached_weight(weights, transpose=True), cached_weight(biases))
 
 
 def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
@@ -67,29 +67,29 @@ def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
     return product.view(*values.shape[:-1], matrix.shape[1])
 
 
-def cached(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
-    """Several frozen weights as one, transposed or not: a copy that is made once."""
+def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
+    """Frozen weights concatenated, and transposed on request: copied once, then cached."""
     key = (*map(identity, weights), transpose)
-    if key not in copies:
+    if key not in weight_cache:
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]
-        copies[key] = (joined.t() if transpose else joined).detach().contiguous()
-        weakref.finalize(weights[0], copies.pop, key, None)
-    return copies[key]
+        weight_cache[key] = (joined.t() if transpose else joined).detach().contiguous()
+        weakref.finalize(weights[0], weight_cache.pop, key, None)
+    return weight_cache[key]
 
 
 def identity(weight: Tensor) -> tuple[int, int, int]:
-    """A weight that was loaded or moved anew is another one. Optimisers cannot change a frozen weight at all."""
+    """A key that changes when a weight is loaded, moved or written to."""
     return id(weight), weight.data_ptr(), 0 if weight.is_inference() else weight._version
 
 
-def forget_copies() -> None:
-    """Frozen weights are about to change after all."""
-    copies.clear()
+def clear_weight_cache() -> None:
+    """Call before frozen weights change."""
+    weight_cache.clear()
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The last layer of a decoder: hidden vectors to logits, by a matrix of its own or that of its embedding."""
+    """The last layer of a decoder, hidden vectors to logits: a matrix of its own, or the embedding's (tied)."""
 
     weight: Tensor  # (V, D)
     bias: Tensor | None = None  # (V,)
@@ -100,7 +100,7 @@ class Projection:
 
 
 def projection(output: nn.Module | None, embedding: nn.Embedding) -> Projection | nn.Module:
-    """The output layer of a decoder, or its embedding where they are tied; a layer that is no plain matrix as it is."""
+    """The output layer of a decoder, or its embedding if tied; a layer that is not nn.Linear is returned as it is."""
     if output is None:
         return Projection(embedding.weight)
     return Projection(output.weight, output.bias) if type(output) is nn.Linear else output
