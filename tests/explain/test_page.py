@@ -377,6 +377,7 @@ def test_copies_stand_below_their_pieces():
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MEASURED = """<script>
 const seen = (name) => [...document.querySelectorAll(name)];
+const find = (name) => document.querySelector(name);
 const picture = find("#alignment svg")?.getBoundingClientRect().top;
 document.body.dataset.seen = JSON.stringify({
   header: find("header").offsetHeight,
