@@ -47,10 +47,8 @@ class TestExplain:
                 answer = command("predict", translator, "--beam-size", width, stdin=number).out
                 told = command("explain", translator, number, "--beam-size", width).out
                 assert f"output  {answer}" in told
-                assert ("beam 5 tokens:" if width == 5 else f"beam {width}, for the others 5 ") in " ".join(
-                    told.split()
-                )
-        assert "beam 3, for the others 5 " in " ".join(command("explain", translator, "123").out.split())
+                assert ("beam 5 tokens:" if width == 5 else f"beam {width} (n-best list: 5) ") in " ".join(told.split())
+        assert "beam 3 (n-best list: 5) " in " ".join(command("explain", translator, "123").out.split())
         assert "beam_size = 0" in command("explain", translator, "123", "--beam-size", 0).complaint
 
 

@@ -33,7 +33,7 @@ def test_the_width_of_the_run_is_meant_where_none_is_asked_for(decoder: str):
     model.recipe["search"]["beam_size"] = 1
     explained = [model.explain(source) for source in SOURCES]
     assert [each.hypotheses[0].text for each in explained] == model.predict(SOURCES)
-    assert {each.model["beam"] for each in explained} == {"1, for the others 5"}
+    assert {each.model["beam"] for each in explained} == {"1 (n-best list: 5)"}
     assert model.explain("fa", n_best=1).model["beam"] == "1"
 
 

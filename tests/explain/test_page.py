@@ -1,141 +1,25 @@
-"""What `seqloom explain` shows: nothing is lost, nothing breaks out of the page, nothing is wider than asked."""
+"""The page of an explanation: one file without network, nothing is lost, and no text breaks out of it."""
 
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
-from math import exp, inf, log, nan
-from random import Random
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
 
 import pytest
-from rich.cells import cell_len
 
-from seqloom.errors import SeqloomError
-from seqloom.explain.page import page
-from seqloom.explain.record import ExplainedHypothesis, Explanation, Matrix, TreeNode
+import seqloom.explain.page as folder
+from seqloom.explain.page import bundle, embed, page, read
+from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
 from seqloom.explain.terminal import render
-
-HOSTILE = (
-    "</script><script>alert(1)</script><!-- <script> --> \u2028\u2029 &amp; ]]> \x1b[31m \x00 \ud800 \u202e </noscript>"
-)
-
-
-def looks(rows: int, columns: int, focus: float, random: Random, causal: bool = False) -> Matrix:
-    """Rows that sum to one and peak near the diagonal."""
-    matrix = []
-    for row in range(rows):
-        centre = row * (columns - 1) / max(rows - 1, 1)
-        raw = [exp(-focus * abs(column - centre)) * random.uniform(0.5, 1.5) for column in range(columns)]
-        raw = [weight if not causal or column <= row else 0.0 for column, weight in enumerate(raw)]
-        matrix.append([weight / sum(raw) for weight in raw])
-    return matrix
-
-
-def hypothesis(source: list[str], tokens: list[str], text: str, layers: int, heads: int, rank: int):
-    random = Random(5 + rank)
-    steps = [*tokens, "<eos>"]
-    shares = [random.choice([0.99, 0.97, 0.9, 0.8, 0.55]) * 0.9**rank for _ in steps]
-    others = sorted(set(source + tokens + list("abcde")))
-    runners = []
-    for token, share in zip(steps, shares):
-        rest = random.sample([piece for piece in others if piece != token], 4)
-        runners.append(
-            [(token, share)] + [(piece, (1 - share) * part) for piece, part in zip(rest, (0.6, 0.2, 0.1, 0.05))]
-        )
-    size = len(steps)
-    return ExplainedHypothesis(
-        text=text,
-        score=sum(map(log, shares)),
-        tokens=steps,
-        log_probs=[log(share) for share in shares],
-        runners_up=runners,
-        alignment=looks(size, len(source), 1.2, random) if source else [],
-        source_attention=[
-            [looks(size, len(source), random.uniform(0.1, 2), random) for _ in range(heads)] for _ in range(layers)
-        ]
-        if source
-        else [],
-        self_attention=[
-            [looks(size, size, random.uniform(0.1, 2), random, causal=True) for _ in range(heads)]
-            for _ in range(layers)
-        ],
-    )
-
-
-def beam_tree(hypotheses: list[ExplainedHypothesis], others: list[str]) -> list[TreeNode]:
-    """The prefixes of all hypotheses, and at every step of the best one a branch that came to nothing."""
-    nodes: list[TreeNode] = []
-    known: dict[tuple[str, ...], int] = {}
-    for rank, found in enumerate(hypotheses):
-        total = 0.0
-        for step, token in enumerate(found.tokens):
-            total += found.log_probs[step]
-            prefix = tuple(found.tokens[: step + 1])
-            if prefix in known:
-                total = nodes[known[prefix]].score
-                continue
-            known[prefix] = len(nodes)
-            last = step == len(found.tokens) - 1
-            nodes.append(TreeNode(step, known.get(prefix[:-1], -1), token, total, finished=last, best=rank == 0))
-    for node in [node for node in nodes if node.best and not node.finished]:
-        stray = others[node.step % len(others)]
-        nodes.append(TreeNode(node.step + 1, nodes.index(node), stray, node.score + log(0.05)))
-    return nodes
-
-
-def explanation(
-    source: list[str], text: str, outputs: list[tuple[list[str], str]], layers: int = 0, heads: int = 0
-) -> Explanation:
-    random = Random(7)
-    found = [hypothesis(source, tokens, out, layers, heads, rank) for rank, (tokens, out) in enumerate(outputs)]
-    return Explanation(
-        source=source,
-        source_text=text,
-        hypotheses=found,
-        tree=beam_tree(found, source or ["the", "of"]),
-        encoder_attention=[
-            [looks(len(source), len(source), random.uniform(0.1, 2), random) for _ in range(heads)]
-            for _ in range(layers)
-        ]
-        if source
-        else [],
-        model={"recipe": "demo", "parameters": "1.2 M", "search": "beam 5, length penalty 1.0"},
-    )
-
-
-def words(*texts: str) -> list[tuple[list[str], str]]:
-    return [(text.split(), text) for text in texts]
-
-
-def letters(*texts: str) -> list[tuple[list[str], str]]:
-    return [(list(text), text) for text in texts]
-
-
-ENGLISH = "the old weaver showed her how a loom turns thread into cloth"
-GERMAN = (
-    "die alte Weberin zeigte ihr , wie ein Webstuhl Faden zu Stoff macht",
-    "die alte Weberin zeigte ihr , wie ein Webstuhl aus Faden Stoff macht",
-    "der alte Weber zeigte ihr , wie ein Webstuhl Faden zu Stoff macht",
-    "die alte Weberin zeigte , wie ein Webstuhl Faden in Stoff verwandelt",
-)
-ARABIC = "النول القديم يحول الخيط إلى قماش"
-EXAMPLES = {
-    "date": explanation(list("14 March 2019"), "14 March 2019", letters("2019-03-14", "2019-03-04", "2019-05-14")),
-    "translation": explanation(ENGLISH.split(), ENGLISH, words(*GERMAN), layers=3, heads=4),
-    "language model": explanation([], "", words("once upon a time there was a loom"), layers=2, heads=2),
-    "arabic": explanation(ARABIC.split(), ARABIC,
-                          words("the old loom turns thread into cloth", "the ancient loom turns thread into cloth"),
-                          layers=1, heads=2),
-    "japanese": explanation(ENGLISH.split(), ENGLISH, letters("古い織機は糸を布に変える", "織機は糸を布にする")),
-    "one": explanation(["a"], "a", letters("b")),
-    "sixty": explanation([f"word{i}" for i in range(60)], "sixty words", [([f"wort{i}" for i in range(59)], "sechzig")],
-                         layers=2, heads=2),
-    "hostile": explanation([HOSTILE, "{{", "<b>"], HOSTILE, [([HOSTILE, "<!-- explanation -->"], HOSTILE)]),
-}  # fmt: skip
-each = pytest.mark.parametrize("name", EXAMPLES)
+from tests.explain.examples import EXAMPLES, HOSTILE, each, explanation, letters
 
 
 class Elements(HTMLParser):
@@ -166,54 +50,6 @@ class Elements(HTMLParser):
             self.scripts[-1] += data
         if self.inside == "pre":
             self.plain += data
-
-
-@each
-def test_an_explanation_survives_json(name: str):
-    written = json.dumps(EXAMPLES[name].to_json())
-    assert Explanation.from_json(json.loads(written)) == EXAMPLES[name]
-
-
-def test_a_zero_probability_survives_json_as_null():
-    impossible = replace(EXAMPLES["one"].hypotheses[0], log_probs=[-inf, 0.0], score=-inf)
-    record = replace(EXAMPLES["one"], hypotheses=[impossible])
-    written = json.dumps(record.to_json(), allow_nan=False)
-    assert json.loads(written)["hypotheses"][0]["log_probs"] == [None, 0.0]
-    assert Explanation.from_json(json.loads(written)) == record
-    assert "0.0%" in render(record)
-    assert page(record)
-
-
-def test_matrices_that_do_not_fit_are_refused_in_one_line():
-    record = EXAMPLES["date"]
-    best = record.hypotheses[0]
-    wrong = {
-        "alignment": replace(best, alignment=best.alignment[1:]),
-        "source_attention": replace(best, source_attention=[[[[1.0]]]]),
-    }
-    for where, broken in wrong.items():
-        with pytest.raises(SeqloomError, match=where) as caught:
-            replace(record, hypotheses=[broken])
-        assert "\n" not in str(caught.value)
-    with pytest.raises(SeqloomError, match="finite"):
-        replace(EXAMPLES["one"], encoder_attention=[[[[nan]]]])
-    with pytest.raises(SeqloomError, match="log_probs"):
-        replace(best, log_probs=[])
-    with pytest.raises(SeqloomError, match="hypotheses"):
-        replace(record, hypotheses=[])
-
-
-@pytest.mark.parametrize("parent", [0, 5, -2])
-def test_a_tree_whose_parents_are_not_earlier_nodes_is_refused(parent: int):
-    with pytest.raises(SeqloomError, match=r"tree\[0\]"):
-        replace(EXAMPLES["one"], tree=[TreeNode(0, parent, "a", 0.0)])
-
-
-@pytest.mark.parametrize(("value", "where"), [({}, "source"), (3, "top level"), ({"source": 1}, "source")])
-def test_json_that_is_no_explanation_is_refused_in_one_line(value: object, where: str):
-    with pytest.raises(SeqloomError, match=where) as caught:
-        Explanation.from_json(value)
-    assert "\n" not in str(caught.value)
 
 
 @each
@@ -271,138 +107,73 @@ def test_readers_without_scripts_see_the_terminal_view(name: str):
     assert seen.plain == render(EXAMPLES[name])
 
 
-@each
-@pytest.mark.parametrize("width", [24, 40, 80, 100])
-def test_no_line_is_wider_than_the_terminal(name: str, width: int):
-    assert max(map(cell_len, render(EXAMPLES[name], width=width).splitlines())) <= width
+# -- the modules
 
 
-def test_a_terminal_too_narrow_is_refused():
-    with pytest.raises(SeqloomError, match="24 columns"):
-        render(EXAMPLES["date"], width=10)
+def test_a_bundle_has_every_module_once_after_those_it_imports():
+    modules = list(bundle("main.js"))
+    assert sorted(modules) == sorted(path.name for path in Path(folder.__path__[0]).glob("*.js"))
+    assert modules[-1] == "main.js"
+    for number, name in enumerate(modules):
+        assert set(re.findall(r'from "\./(.+)"', read(name))) <= set(modules[:number])
 
 
-def test_the_terminal_view_shows_output_probabilities_and_differences():
-    text = render(EXAMPLES["translation"])
-    best, second = EXAMPLES["translation"].hypotheses[:2]
-    assert best.text in text
-    assert f"{exp(best.log_probs[0]):.1%}" in text
-    assert f"{second.score - best.score:+.3f}" in text
-    rival, share = best.runners_up[0][1]
-    assert f"{rival} {share:.1%}" in text
+@pytest.mark.parametrize(
+    ("module", "complaint"),
+    [
+        ('import { find, seek } from "./dom.js";\n', "dom.js does not export seek"),
+        ('import dom from "./dom.js";\n', "cannot bundle 'import dom"),
+        ("export default 3;\n", "cannot bundle 'export default"),
+    ],
+)
+def test_a_module_that_cannot_be_bundled_is_refused(monkeypatch: pytest.MonkeyPatch, module: str, complaint: str):
+    monkeypatch.setattr(folder, "read", lambda name: module if name == "new.js" else read(name))
+    with pytest.raises(ImportError, match=complaint):
+        bundle("new.js")
 
 
-def heat_map(text: str) -> list[str]:
-    lines = text.splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("alignment"))
-    return lines[first + 1 : lines.index("", first)]
-
-
-def test_the_darkest_cell_stands_under_the_piece_looked_at():
-    tokens, source = ["糸", "cloth"], ["thread", "布"]
-    found = ExplainedHypothesis(
-        "糸 cloth", -0.1, tokens, [-0.1, -0.1], [[("糸", 0.9)], [("cloth", 0.9)]], [[0.9, 0.1], [0.1, 0.9]]
-    )
-    header, first, second = heat_map(render(Explanation(source, "thread 布", [found])))
-    assert header == "      thread 布"
-    assert first == "糸    ███████"
-    assert second == "cloth        ███████"
-    column = cell_len(header[: header.index("布")])
-    assert column == cell_len(second[: second.index("█")])
-
-
-def test_a_long_source_continues_in_further_panels():
-    text = render(EXAMPLES["sixty"], width=60)
-    assert all(text.count(f" word{number} ") >= 1 or f" word{number}\n" in text for number in range(60))
-
-
-def test_a_model_without_attention_has_no_alignment_in_the_terminal():
-    assert "alignment" not in render(EXAMPLES["language model"])
-    assert "alignment" in render(EXAMPLES["date"])
-
-
-def test_colour_adds_escapes_and_changes_no_letter(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    plain, coloured = render(EXAMPLES["date"]), render(EXAMPLES["date"], colour=True)
-    assert "\x1b[" in coloured
-    assert "\x1b" not in plain
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
-
-
-def test_hostile_text_cannot_steer_the_terminal():
-    text = render(EXAMPLES["hostile"])
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", text)
-    assert "␛[31m" in text
-
-
-def thoughtful() -> Explanation:
-    """A model that decides how often it steps: longest at the third letter of the output."""
-    plain = explanation(list("ab"), "ab", letters("xyz"))
-    first = replace(plain.hypotheses[0], steps=[1.0, 2.0, 6.0, 3.0])
-    return replace(plain, hypotheses=[first], steps=[1.0, 4.0])
-
-
-def test_steps_stand_below_their_pieces_and_the_longest_thought_is_darkest():
-    lines = render(thoughtful()).splitlines()
-    titles = [number for number, line in enumerate(lines) if line.startswith("steps:")]
-    assert [lines[number + 1].split() for number in titles] == [["a", "b"], ["x", "y", "z", "<eos>"]]
-    assert [lines[number + 2].split() for number in titles] == [["1", "4"], ["1", "2", "6", "3"]]
-    column = lines[titles[1] + 1].index("z")
-    assert lines[titles[1] + 3][column] == "█"
-    assert not any(line.startswith("steps:") for line in render(EXAMPLES["date"]).splitlines())
-
-
-def test_steps_survive_json_and_must_fit_their_pieces():
-    assert Explanation.from_json(json.loads(json.dumps(thoughtful().to_json()))) == thoughtful()
-    for broken in ({"steps": [1.0]}, {"steps": [1.0, -1.0]}):
-        with pytest.raises(SeqloomError, match="steps does not fit"):
-            replace(thoughtful(), **broken)
-
-
-def test_copies_stand_below_their_pieces():
-    plain = explanation(list("ab"), "ab", letters("xyz"))
-    copying = replace(plain, hypotheses=[replace(plain.hypotheses[0], copied=[0.02, 0.5, 1.0, 0.0])])
-    lines = render(copying).splitlines()
-    title = next(number for number, line in enumerate(lines) if line.startswith("copies:"))
-    assert lines[title + 1].split() == ["x", "y", "z", "<eos>"]
-    assert lines[title + 2].split() == ["2%", "50%", "100%", "0%"]
-    assert lines[title + 3][lines[title + 1].index("z")] == "█"
-    assert "copies:" not in render(plain)
-    assert Explanation.from_json(json.loads(json.dumps(copying.to_json()))) == copying
-    for broken in ([0.5], [0.5, 1.2, 0.0, 0.0]):
-        with pytest.raises(SeqloomError, match="copied does not fit"):
-            replace(copying.hypotheses[0], copied=broken)
+# -- in a browser
 
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+Browse = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
+    """The document at an address, after its scripts have run."""
+    if BROWSER is None:
+        pytest.skip("needs a browser")
+    profile = tmp_path_factory.mktemp("browser")
+    options = ["--headless", "--no-sandbox", f"--user-data-dir={profile}", "--window-size=1200,900", "--dump-dom"]
+
+    def document(address: str) -> str:
+        command = [BROWSER, *options, address]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    return document
+
+
 MEASURED = """<script>
 const seen = (name) => [...document.querySelectorAll(name)];
-const find = (name) => document.querySelector(name);
-const picture = find("#alignment svg")?.getBoundingClientRect().top;
+const above = seen("#alignment svg")[0]?.getBoundingClientRect().top;
 document.body.dataset.seen = JSON.stringify({
-  header: find("header").offsetHeight,
+  header: seen("header")[0].offsetHeight,
   texts: seen("#input p, #output p, nav p, .ranking .text").map((each) => each.textContent),
   heights: seen(".ranking .text").map((each) => each.offsetHeight),
-  leaning: seen("#alignment text[transform]").map((each) => each.getBoundingClientRect().top - picture),
+  leaning: seen("#alignment text[transform]").map((each) => each.getBoundingClientRect().top - above),
 });
 </script></body>"""
-
-
 BREAKS = ("\n" * 40, "\n" * 38 + "ab")
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
-    """What a browser makes of a page with line breaks and with labels that lean."""
-    if BROWSER is None:
-        pytest.skip("needs a browser")
-    folder = tmp_path_factory.mktemp("browser")
+def seen(browse: Browse, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
+    """Sizes and texts of a page with line breaks and with labels that lean."""
+    file = tmp_path_factory.mktemp("page") / "page.html"
     html = page(explanation(["<unk>", "a", "W"] * 6, "a\nb", letters(*BREAKS)))
-    (folder / "page.html").write_text(html.replace("</body>", MEASURED), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", f"--user-data-dir={folder}", "--window-size=1200,900", "--dump-dom"]
-    command = [BROWSER, *options, (folder / "page.html").as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    return json.loads(unescape(re.search(r'data-seen="([^"]*)"', shown)[1]))
+    file.write_text(html.replace("</body>", MEASURED), encoding="utf-8")
+    return json.loads(unescape(re.search(r'data-seen="([^"]*)"', browse(file.as_uri()))[1]))
 
 
 def test_line_breaks_are_seen_and_take_no_room(seen: dict[str, list]):
@@ -416,3 +187,63 @@ def test_line_breaks_are_seen_and_take_no_room(seen: dict[str, list]):
 def test_labels_that_lean_have_room_above_the_alignment(seen: dict[str, list]):
     assert len(seen["leaning"]) == 18
     assert min(seen["leaning"]) >= 4
+
+
+def everything() -> Explanation:
+    """All that a page can show at once."""
+    plain = explanation(list("abcd"), "abcd", letters("xy", "xz"), layers=1, heads=2)
+    shown = [
+        replace(one, times=[1.0, 2.0, 4.0], steps=[1.0, 2.0, 3.0], copied=[0.0, 0.5, 1.0]) for one in plain.hypotheses
+    ]
+    points = Points([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], [[0, 1], [0, 2]], [0, 1])
+    return replace(plain, hypotheses=shown, steps=[1.0, 2.0, 3.0, 4.0], points=points)
+
+
+def sections(document: str) -> dict[str, str]:
+    """The sections that are shown, by id."""
+    found = re.findall(r"<section ([^>]*)>(.*?)</section>", document, re.DOTALL)
+    return {re.search(r'id="(\w+)"', head)[1]: body for head, body in found if "hidden" not in head}
+
+
+def test_every_view_draws_what_it_has(browse: Browse, tmp_path: Path):
+    file = tmp_path / "page.html"
+    file.write_text(page(everything()), encoding="utf-8")
+    shown = sections(browse(file.as_uri()))
+    assert list(shown) == ["timing", "steps", "copying", "points", "alignment", "tokens", "attention", "nbest", "beam"]
+    for name in ("timing", "points", "alignment", "attention", "beam"):
+        assert "<svg" in shown[name]
+    assert shown["copying"].count('class="token shaded') == 3
+    assert shown["steps"].count('class="token shaded') == 7
+    assert shown["nbest"].count("<button") == 2
+
+    weights = [[[[0.9, 0.1]]], [[[0.2, 0.8]]]]
+    answer = ExplainedHypothesis("garden", -0.1, ["garden"], [-0.1], [[("garden", 0.9)]], [[0.5, 0.5]], weights)
+    file.write_text(page(Explanation(["she is in the garden", "where is she"], "", [answer])), encoding="utf-8")
+    shown = sections(browse(file.as_uri()))
+    assert list(shown) == ["story", "tokens"]
+    assert re.findall(r"<th>(.*?)</th>", shown["story"]) == ["", "hop 1", "hop 2"]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_the_modules_run_unbundled_from_a_server(browse: Browse, tmp_path: Path):
+    file = tmp_path / "page.html"
+    file.write_text(page(everything()), encoding="utf-8")
+    shutil.copytree(folder.__path__[0], tmp_path / "served")
+    html = re.sub(r"<meta http-equiv.*", "", read("page.html"))
+    for mark, element in (
+        ("style", '<link rel="stylesheet" href="style.css">'),
+        ("program", '<script type="module" src="main.js"></script>'),
+        ("explanation", f'<script type="application/json" id="explanation">{embed(everything().to_json())}</script>'),
+    ):
+        html = html.replace(f"<!-- {mark} -->", element)
+    (tmp_path / "served" / "page.html").write_text(html, encoding="utf-8")
+    handler = partial(Quiet, directory=tmp_path / "served")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        served = browse(f"http://127.0.0.1:{server.server_port}/page.html")
+        server.shutdown()
+    assert sections(served) == sections(browse(file.as_uri()))

@@ -1,7 +1,7 @@
 /* The alignment as a heat map: one row per output token, one column per input token. */
 import { draw, find, leaningHeight, onResize, textWidth } from "./dom.js";
 import { isStory } from "./story.js";
-import { brief, percent, quoted, rightToLeft } from "./text.js";
+import { attends, brief, rightToLeft } from "./text.js";
 
 export function alignmentView(explanation, selection) {
   const { source, hypotheses } = explanation;
@@ -20,7 +20,7 @@ export function alignmentView(explanation, selection) {
     frames.cell.setAttribute("x", place(column));
     frames.cell.setAttribute("y", top + row * size);
     frames.cell.removeAttribute("visibility");
-    readout.textContent = `${quoted(tokens[row])} looked at ${quoted(source[column])}: ${percent(alignment[row][column])}`;
+    readout.textContent = attends(tokens[row], "to", source[column], alignment[row][column]);
     if (row !== selection.token) selection.chooseToken(row);
   }
 
@@ -32,7 +32,7 @@ export function alignmentView(explanation, selection) {
     frames.cell.setAttribute("visibility", "hidden");
     const { tokens, alignment } = selection.current, row = alignment[selection.token];
     const most = row.indexOf(Math.max(...row));
-    readout.textContent = `${quoted(tokens[selection.token])} looked most at ${quoted(source[most])}: ${percent(row[most])}`;
+    readout.textContent = attends(tokens[selection.token], "most to", source[most], row[most]);
   }
 
   function paint() {
@@ -71,9 +71,9 @@ export function alignmentView(explanation, selection) {
         drawing.append(square);
       });
     });
-    const around = { width: source.length * size + 5 - gap, height: size + 3 - gap, rx: 5, transform: "translate(0 -1)" };
+    const around = { x: left - 2.5, width: source.length * size + 5 - gap, height: size + 3 - gap };
     frames = {
-      row: draw("rect", { class: "frame row", x: left - 2.5, ...around }),
+      row: draw("rect", { class: "frame row", ...around, rx: 5, transform: "translate(0 -1)" }),
       cell: draw("rect", { class: "frame", width: cell, height: cell, rx: 4, visibility: "hidden" }),
     };
     drawing.append(frames.row, frames.cell);

@@ -1,9 +1,9 @@
-/* Attention, head by head: a square for each, and the one chosen as threads from queries to keys. */
+/* Attention, head by head: a square for each, and the one chosen as lines from queries to keys. */
 import { choices, draw, find, heatMap, make, shade } from "./dom.js";
 import { isStory } from "./story.js";
-import { label, percent, quoted } from "./text.js";
+import { attends, label } from "./text.js";
 
-const FAINTEST = 0.02;      // below that no eye can follow a thread
+const FAINTEST = 0.02;      // thinner lines cannot be seen
 
 export function attentionView(explanation, selection) {
   const { source, encoder_attention } = explanation;
@@ -15,7 +15,7 @@ export function attentionView(explanation, selection) {
     { name: "output → output", heads: () => selection.current.self_attention, queries: written, keys: read },
   ].filter((view) => filled(view.heads()));
   if (!views.length || isStory(explanation)) return;
-  const section = find("#attention"), threads = section.querySelector(".threads"), host = section.querySelector(".heads");
+  const section = find("#attention"), host = section.querySelector(".heads"), lines = section.querySelector(".lines");
   section.hidden = false;
   let view = views[0], layer = 0, head = 0, query = 2;
 
@@ -36,7 +36,7 @@ export function attentionView(explanation, selection) {
     const heads = view.heads();
     markView(views.indexOf(view));
     host.replaceChildren();
-    threads.replaceChildren();
+    lines.replaceChildren();
     if (!filled(heads)) return;
     const buttons = [], where = [];
     host.style.setProperty("--square", heads[0].length > 4 ? "36px" : "48px");
@@ -44,7 +44,8 @@ export function attentionView(explanation, selection) {
       const row = make("div", { class: "row" });
       row.append(make("span", {}, `layer ${depth + 1}`));
       matrices.forEach((matrix, index) => {
-        const name = `layer ${depth + 1}, head ${index + 1}`, button = make("button", { title: name, "aria-label": name });
+        const title = `layer ${depth + 1}, head ${index + 1}`;
+        const button = make("button", { title, "aria-label": title });
         button.append(thumbnail(matrix));
         row.append(button);
         buttons.push(button);
@@ -55,17 +56,17 @@ export function attentionView(explanation, selection) {
     const mark = choices(host, "Layer and head", buttons, (index) => {
       [layer, head] = where[index];
       mark(index);
-      weave();
+      drawLines();
     });
     mark(where.findIndex(([depth, index]) => depth === layer && index === head));
-    weave();
+    drawLines();
   }
 
-  function weave() {
+  function drawLines() {
     const matrix = view.heads()[layer][head], queries = view.queries(), keys = view.keys();
     const rows = Math.max(queries.length, keys.length), height = rows > 30 ? 20 : 27;
     section.querySelector("h3").textContent = `layer ${layer + 1}, head ${head + 1}`;
-    threads.style.setProperty("--row", `${height}px`);
+    lines.style.setProperty("--row", `${height}px`);
     const from = make("div", { class: "column" }), to = make("div", { class: "column" });
     const buttons = queries.map((token) => make("button", { dir: "auto" }, label(token)));
     const targets = keys.map((token) => make("span", { dir: "auto" }, label(token)));
@@ -82,8 +83,8 @@ export function attentionView(explanation, selection) {
       drawing.append(path);
       return path;
     }));
-    threads.replaceChildren(from, drawing, to);
-    const mark = choices(from, "Looking piece", buttons, choose, true);
+    lines.replaceChildren(from, drawing, to);
+    const mark = choices(from, "Query", buttons, choose, true);
     function choose(index) {
       query = index;
       mark(query);
@@ -93,9 +94,9 @@ export function attentionView(explanation, selection) {
         path?.setAttribute("stroke-width", start === query ? 1 + 5 * weight : 1);
         path?.setAttribute("stroke-opacity", start === query ? 0.25 + 0.75 * weight : 0.3 * weight);
       }));
-      targets.forEach((target, key) => shade(target, weights[key] / (largest || 1)));
-      const first = weights.indexOf(largest), share = percent(weights[first]);
-      section.querySelector("output").textContent = `${quoted(queries[query])} looks most at ${quoted(keys[first])}: ${share}`;
+      targets.forEach((target, at) => shade(target, weights[at] / (largest || 1)));
+      const key = keys[weights.indexOf(largest)];
+      section.querySelector("output").textContent = attends(queries[query], "most to", key, largest);
     }
     choose(Math.min(query, queries.length - 1));
   }

@@ -24,7 +24,7 @@ function layOut(tree, roots, children) {
 
 export function beamView({ tree }) {
   if (!tree.length) return;
-  const section = find("#tree"), host = section.querySelector(".scroll"), readout = section.querySelector("output");
+  const section = find("#beam"), host = section.querySelector(".scroll"), readout = section.querySelector("output");
   section.hidden = false;
   const children = tree.map(() => []), roots = [];
   tree.forEach((node, index) => (node.parent < 0 ? roots : children[node.parent]).push(index));
@@ -32,16 +32,16 @@ export function beamView({ tree }) {
   for (const nodes of [roots, ...children]) nodes.sort((a, b) => tree[b].best - tree[a].best || score(b) - score(a));
   const { rowOf, rows } = layOut(tree, roots, children);
 
-  const firstStep = Math.min(...tree.map((node) => node.step)), steps = Math.max(...tree.map((node) => node.step)) - firstStep + 1;
-  const labels = tree.map((node) => brief(node.token)), widths = labels.map((text) => Math.max(textWidth(text) + 16, 26));
-  const left = [];
+  const labels = tree.map((node) => brief(node.token));
+  const widths = labels.map((text) => Math.max(textWidth(text) + 16, 26));
+  const stepNumbers = tree.map((node) => node.step), left = [];      // of a step: its x
   let x = 34;
-  for (let step = 0; step < steps; step++) {
-    left.push(x);
-    const wide = tree.map((node, index) => node.step - firstStep !== step ? 0 : widths[index] + (node.finished ? 58 : 0));
+  for (let step = Math.min(...stepNumbers); step <= Math.max(...stepNumbers); step++) {
+    left[step] = x;
+    const wide = tree.map((node, index) => node.step === step ? widths[index] + (node.finished ? 58 : 0) : 0);
     x += Math.max(0, ...wide) + 34;
   }
-  const middle = (index) => rowOf[index] * LINE + 20, begin = (index) => left[tree[index].step - firstStep];
+  const middle = (index) => rowOf[index] * LINE + 20, begin = (index) => left[tree[index].step];
 
   /* The probability of a node, given the one before it. */
   function share({ score, parent }) {
@@ -50,7 +50,8 @@ export function beamView({ tree }) {
   }
 
   function edge(node, index) {
-    const [startX, startY] = node.parent < 0 ? [12, 20] : [begin(node.parent) + widths[node.parent], middle(node.parent)];
+    const { parent } = node;
+    const [startX, startY] = parent < 0 ? [12, 20] : [begin(parent) + widths[parent], middle(parent)];
     const [endX, endY] = [begin(index), middle(index)], likely = share(node);
     const bend = endX - 17;      // turn just before the node, so that lines keep to their rows
     const turn = `L${endX - 32} ${startY} C${bend} ${startY} ${bend} ${endY} ${endX} ${endY}`;
@@ -78,8 +79,8 @@ export function beamView({ tree }) {
   }
 
   const drawing = draw("svg", { width: x, height: rows * LINE + 8, role: "img", "aria-label": "Beam tree" });
-  const groups = tree.map(box);
-  drawing.append(draw("circle", { cx: 8, cy: 20, r: 4, class: "stop", fill: "var(--accent)" }), ...tree.map(edge), ...groups);
+  const root = draw("circle", { cx: 8, cy: 20, r: 4, class: "stop", fill: "var(--accent)" }), groups = tree.map(box);
+  drawing.append(root, ...tree.map(edge), ...groups);
   host.append(drawing);
 
   let chosen = -1;
@@ -87,7 +88,7 @@ export function beamView({ tree }) {
 
   function describe(index) {
     const { score, finished } = tree[index], tokens = pathTo(index).map((at) => label(tree[at].token)).join(" ");
-    readout.textContent = `\u2068${tokens}\u2069: ${percent(share(tree[index]))} after the piece before it, `
+    readout.textContent = `\u2068${tokens}\u2069: ${percent(share(tree[index]))} given the tokens before it, `
       + `log-probability ${number(score)}${finished ? ", finished" : ""}`;
   }
 

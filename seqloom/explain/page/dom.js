@@ -28,7 +28,7 @@ export function shade(element, weight) {
 /* One shaded token per value, the value below it. */
 export function shadeTokens(host, tokens, values, { number, title, weight }) {
   host.replaceChildren(...values.map((value, index) => {
-    const token = make("span", { class: "piece", title: title(value) }, label(tokens[index]));
+    const token = make("span", { class: "token", title: title(value) }, label(tokens[index]));
     token.append(make("sub", {}, number(value)));
     return shade(token, weight(value));
   }));

@@ -25,7 +25,7 @@ function split(text) {
 
 export function nBestView({ hypotheses }, selection) {
   if (hypotheses.length < 2) return;
-  find("#ranking").hidden = false;
+  find("#nbest").hidden = false;
   const best = hypotheses[0], first = split(visible(best.text));
   const buttons = hypotheses.map(({ text, score }, rank) => {
     const own = make("span", { class: "text", dir: "auto" });
@@ -37,8 +37,8 @@ export function nBestView({ hypotheses }, selection) {
       make("span", { class: "number" }, number(score)), make("span", { class: "number quiet" }, behind));
     return button;
   });
-  const host = find("#ranking .ranking");
+  const host = find("#nbest .ranking");
   host.append(...buttons);
-  const mark = choices(host, "Best outputs", buttons, (index) => selection.chooseHypothesis(index));
+  const mark = choices(host, "N-best list", buttons, (index) => selection.chooseHypothesis(index));
   selection.onHypothesis.push(() => mark(selection.hypothesis));
 }

@@ -41,8 +41,8 @@ export function pointsView({ points }, selection) {
     };
     const lines = (chosen, kind) => {
       if (!triangles) return chosen.length ? [line(chosen, kind, false)] : [];
-      const triples = Array.from({ length: Math.floor(chosen.length / 3) }, (_, at) => chosen.slice(3 * at, 3 * at + 3));
-      return triples.map((triple) => line(triple, `${kind} triangle`, true));
+      const triangle = (_, at) => line(chosen.slice(3 * at, 3 * at + 3), `${kind} triangle`, true);
+      return Array.from({ length: Math.floor(chosen.length / 3) }, triangle);
     };
     lines(truth, "truth");
     shapes = lines(places, "");

@@ -1,4 +1,4 @@
-/* Which hypothesis is shown, and which of its tokens. Views add to `onHypothesis` and `onToken` what they draw again. */
+/* Which hypothesis is shown, and which of its tokens. Views add functions that draw again when that changes. */
 export class Selection {
   hypothesis = 0;
   token = 0;

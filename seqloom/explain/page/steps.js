@@ -2,7 +2,7 @@
 import { find, shadeTokens } from "./dom.js";
 
 export function stepsView({ source, hypotheses, steps }, selection) {
-  const section = find("#thinking"), all = [steps, ...hypotheses.map((hypothesis) => hypothesis.steps)].flat();
+  const section = find("#steps"), all = [steps, ...hypotheses.map((hypothesis) => hypothesis.steps)].flat();
   if (!all.length) return;
   section.hidden = false;
   const [least, most] = [Math.min(...all), Math.max(...all)];
@@ -13,8 +13,8 @@ export function stepsView({ source, hypotheses, steps }, selection) {
   });
   section.querySelector("h3.input").hidden = !steps.length;
   selection.onHypothesis.push(() => {
-    fill("read", source, steps);
+    fill("inputs", source, steps);
     section.querySelector("h3.output").hidden = !selection.current.steps.length;
-    fill("said", selection.current.tokens, selection.current.steps);
+    fill("outputs", selection.current.tokens, selection.current.steps);
   });
 }

@@ -16,7 +16,7 @@ export function storyView(explanation) {
     const line = make("tr");
     line.append(make("td", { dir: "auto" }, sentence), ...hops.map((weights) => {
       const cell = make("td", { class: "hop" }), text = weights[row] >= 0.0005 ? percent(weights[row]) : "";
-      cell.append(shade(make("span", { class: "piece" }, text), weights[row]));
+      cell.append(shade(make("span", { class: "token" }, text), weights[row]));
       return cell;
     }));
     return line;

@@ -5,11 +5,11 @@ import { brief, quoted } from "./text.js";
 const ROW = 26;
 
 export function timingView({ source, hypotheses, picture: sound, seconds }, selection) {
-  const section = find("#writing"), host = section.querySelector(".stage"), readout = section.querySelector("output");
+  const section = find("#timing"), host = section.querySelector(".stage"), readout = section.querySelector("output");
   const positions = sound.length || source.length;
   if (!positions || !hypotheses.some((hypothesis) => hypothesis.times.length)) return;
   section.hidden = false;
-  const moment = (time) => seconds ? `${(time * seconds).toFixed(2)} s` : `${time} of ${positions} pieces`;
+  const moment = (time) => seconds ? `${(time * seconds).toFixed(2)} s` : `${time} of ${positions} tokens`;
   let marks = [];
 
   function spectrogram(width, height) {
@@ -21,10 +21,10 @@ export function timingView({ source, hypotheses, picture: sound, seconds }, sele
   }
 
   function show() {
-    const { tokens, times } = selection.current;
-    marks.forEach((mark, index) => mark.classList.toggle("chosen", index === selection.token));
-    if (times.length)
-      readout.textContent = `${quoted(tokens[selection.token])} was written when ${moment(times[selection.token])} had been read`;
+    const { tokens, times } = selection.current, { token } = selection;
+    marks.forEach((mark, index) => mark.classList.toggle("chosen", index === token));
+    if (!times.length) return;
+    readout.textContent = `${quoted(tokens[token])} was written when ${moment(times[token])} had been read`;
   }
 
   function paint() {
@@ -36,7 +36,7 @@ export function timingView({ source, hypotheses, picture: sound, seconds }, sele
     const each = width / positions, labels = source.map((token) => brief(token));
     const leaning = !sound.length && Math.max(...labels.map(textWidth)) > each - 4;
     const top = sound.length ? 140 : leaning ? leaningHeight(labels) : 26, height = top + 14 + tokens.length * ROW;
-    const drawing = draw("svg", { width, height, role: "img", "aria-label": "What had been read when each piece was written" });
+    const drawing = draw("svg", { width, height, role: "img", "aria-label": "How much was read before each token" });
     if (sound.length) host.append(spectrogram(width, top - 22));
     if (seconds) {
       const every = [0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60].find((step) => step / seconds * each > 44) ?? 300;

@@ -14,9 +14,9 @@ export function tokenView({ source, hypotheses }, selection) {
     mark(chosen);
     part(".bars").replaceChildren();
     part(".sources").replaceChildren();
-    part(".alternatives").textContent = part(".looked").textContent = "";
+    part(".alternatives").textContent = part(".attended").textContent = "";
     if (!tokens.length) return;
-    part(".alternatives").textContent = `what could have stood at position ${chosen + 1}`;
+    part(".alternatives").textContent = `alternatives at position ${chosen + 1}`;
     const listed = runners_up[chosen].some(([token]) => token === tokens[chosen]);
     const ranked = [...runners_up[chosen], ...(listed ? [] : [[tokens[chosen], probability(log_probs[chosen])]])];
     for (const [token, share] of ranked) {
@@ -29,23 +29,25 @@ export function tokenView({ source, hypotheses }, selection) {
         make("span", { class: `value${kind}` }, percent(share)));
     }
     if (!alignment.length) return;
-    part(".looked").textContent = `where ${quoted(tokens[chosen])} looked`;
+    part(".attended").textContent = `attention of ${quoted(tokens[chosen])} over the input`;
     const weights = alignment[chosen], largest = Math.max(...weights) || 1;
-    part(".sources").append(...source.map((token, column) =>
-      shade(make("span", { class: "piece", title: percent(weights[column]) }, label(token)), weights[column] / largest)));
+    part(".sources").append(...source.map((token, column) => {
+      const element = make("span", { class: "token", title: percent(weights[column]) }, label(token));
+      return shade(element, weights[column] / largest);
+    }));
   }
 
   selection.onHypothesis.push(() => {
     const { tokens, log_probs } = selection.current;
     const buttons = tokens.map((token, index) => {
       const share = probability(log_probs[index]), name = `${label(token)}, ${percent(share)}`;
-      const button = make("button", { class: "piece", title: percent(share), "aria-label": name }, label(token));
+      const button = make("button", { class: "token", title: percent(share), "aria-label": name }, label(token));
       return shade(button, share ** 2);      // squared, so that 80 % and 99 % differ
     });
     chips.dir = rightToLeft(tokens) ? "rtl" : "ltr";
     part(".sources").dir = rightToLeft(source) ? "rtl" : "ltr";
     chips.replaceChildren(...buttons);
-    mark = choices(chips, "Output pieces", buttons, (index) => selection.chooseToken(index), true);
+    mark = choices(chips, "Output tokens", buttons, (index) => selection.chooseToken(index), true);
     show();
   });
   selection.onToken.push(show);
