@@ -1,4 +1,4 @@
-"""Points in the plane, of which outputs choose some: hulls, tours, triangles."""
+"""Points in the plane as a source: outputs choose hulls, tours or triangles among them."""
 
 from __future__ import annotations
 
