@@ -156,7 +156,7 @@ class Pairs(Task):
     def higher_is_better(self, name: str) -> bool:
         if name not in self.metrics:
             return super().higher_is_better(name)
-        return bool(metrics.find(name).HIGHER_IS_BETTER)
+        return metrics.higher_is_better(name)
 
 
 def teacher_forced(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

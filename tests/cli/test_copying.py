@@ -58,7 +58,7 @@ def test_a_run_that_copies_predicts_measures_explains_and_comes_back(command: Co
     assert measured["copy_recall"] == 100
     told = fine(command("explain", run, "see Zork now", "--out", "page.html")).out
     assert "Zork" in told
-    assert "copies:" in told
+    assert "copying:" in told
     assert "Zork" in Path("page.html").read_text()
     model = seqloom.load("out")
     assert model.predict(["see Zork now"]) == [best["text"]]

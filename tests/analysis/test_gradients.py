@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqloom.analysis.gradients import Flow, flow, gradients, picture, slope, table
+from seqloom.analysis.gradients import GradientFlow, flow_figure, flow_table, gradient_norms, gradients, slope
 from seqloom.analysis.plot import COLOURS, save
 from seqloom.contracts import Cell
 from seqloom.errors import SeqloomError
@@ -46,7 +46,7 @@ def inputs() -> Tensor:
 def test_a_linear_cell_has_the_powers_of_its_matrix(inputs: Tensor) -> None:
     recurrent = torch.randn(SIZE, SIZE, dtype=torch.float64) / 2
     direction = torch.randn(SIZE, dtype=torch.float64)
-    found = flow(Linear(recurrent), inputs, direction)["hidden"]
+    found = gradient_norms(Linear(recurrent), inputs, direction)["hidden"]
     expected = [
         float((torch.linalg.matrix_power(recurrent.T, lag) @ direction).norm().log10()) for lag in range(LENGTH + 1)
     ]
@@ -56,18 +56,18 @@ def test_a_linear_cell_has_the_powers_of_its_matrix(inputs: Tensor) -> None:
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.7])
 def test_a_scaled_rotation_has_the_logarithm_of_its_scale_for_a_slope(inputs: Tensor, factor: float) -> None:
     rotation = torch.linalg.qr(torch.randn(SIZE, SIZE, dtype=torch.float64))[0]
-    found = flow(Linear(factor * rotation), inputs, torch.ones(SIZE, dtype=torch.float64))["hidden"].tolist()
+    found = gradient_norms(Linear(factor * rotation), inputs, torch.ones(SIZE, dtype=torch.float64))["hidden"].tolist()
     assert slope(found) == pytest.approx(math.log10(factor), abs=1e-9)
 
 
-def test_along_the_cell_of_an_lstm_without_a_hidden_path_stand_its_forget_gates(inputs: Tensor) -> None:
+def test_the_gradient_of_an_lstms_cell_state_is_the_product_of_its_forget_gates(inputs: Tensor) -> None:
     torch.manual_seed(1)
     cell = LSTM(input_size=SIZE, size=SIZE).double()
     with torch.no_grad():
         cell.kernel.weight_hh_l0.zero_()
         cell.kernel.bias_hh_l0.zero_()
     direction = torch.randn(SIZE, dtype=torch.float64)
-    found = flow(cell, inputs, direction)
+    found = gradient_norms(cell, inputs, direction)
     with torch.no_grad():
         gates = cell.project(inputs)  # (rows, T, 4 * size)
         forget, leave = (gates[..., part * SIZE : (part + 1) * SIZE].sigmoid() for part in (1, 3))
@@ -82,13 +82,13 @@ def test_along_the_cell_of_an_lstm_without_a_hidden_path_stand_its_forget_gates(
     assert found["hidden"][1:].tolist() == [-math.inf] * LENGTH  # h goes nowhere
 
 
-def test_looking_at_a_cell_leaves_it_as_it_was(inputs: Tensor) -> None:
+def test_measuring_a_cell_leaves_it_as_it_was(inputs: Tensor) -> None:
     cell = LSTM(input_size=SIZE, size=SIZE)
-    flow(cell, inputs, torch.ones(SIZE))
+    gradient_norms(cell, inputs, torch.ones(SIZE))
     assert all(each.dtype == torch.float32 and each.requires_grad and each.grad is None for each in cell.parameters())
 
 
-def test_the_slope_is_of_what_is_still_a_number_and_leaves_out_the_loss_itself() -> None:
+def test_the_slope_leaves_out_infinite_norms_and_the_loss_itself() -> None:
     assert slope([7.0, -1.0, -3.0, -5.0, -math.inf]) == pytest.approx(-2)
     assert slope([0.0, -1.0, -math.inf, -math.inf]) == -math.inf
 
@@ -96,7 +96,7 @@ def test_the_slope_is_of_what_is_still_a_number_and_leaves_out_the_loss_itself()
 # -- recipes and runs
 
 
-def test_logistic_elman_forgets_faster_than_tanh_and_tanh_faster_than_an_lstm_that_begins_by_remembering() -> None:
+def test_logistic_elman_forgets_faster_than_tanh_and_tanh_faster_than_an_lstm_with_forget_bias() -> None:
     elman = "encoder.cell.type=elman"
     settings = ([elman, "encoder.cell.activation=sigmoid"], [elman], ["encoder.cell.forget_bias=1.0"])
     logistic, tanh, lstm = (gradients(["dates"], each)[0] for each in settings)
@@ -108,7 +108,7 @@ def test_logistic_elman_forgets_faster_than_tanh_and_tanh_faster_than_an_lstm_th
 
 
 @pytest.mark.parametrize("name", ["char-lm", "adding", "text-lstm"])  # a decoder's cell, vectors, a running text
-def test_every_recurrent_recipe_has_a_cell_to_look_at(name: str) -> None:
+def test_every_recurrent_recipe_has_a_cell_to_measure(name: str) -> None:
     (found,) = gradients([name], length=5, draws=2)
     assert found.name == name
     assert "random lstm" in found.about
@@ -116,33 +116,33 @@ def test_every_recurrent_recipe_has_a_cell_to_look_at(name: str) -> None:
     assert all(map(math.isfinite, found.norms["hidden"]))
 
 
-def test_a_decoder_is_looked_at_where_the_encoder_has_no_cell() -> None:
+def test_the_decoders_cell_is_measured_where_the_encoder_has_none() -> None:
     settings = ["encoder.type=transformer", "encoder.size=8", "encoder.heads=2", "encoder.hidden=8"]
     settings += ["decoder.cell.type=gru", "decoder.size=16"]
     (found,) = gradients(["dates"], settings, length=3, draws=2)
     assert "random gru of 16" in found.about
 
 
-def test_what_has_no_cell_is_told() -> None:
+def test_a_model_without_a_cell_is_refused() -> None:
     with pytest.raises(SeqloomError, match="g2p-transformer has no recurrent cell"):
         gradients(["g2p-transformer"])
 
 
 def test_the_table_has_a_row_for_each_state_and_large_lags_only_where_they_are() -> None:
-    first = Flow("one", "random elman of 4", {"hidden": [0.0, -1.0, -2.0, -3.0]})
-    second = Flow(
+    first = GradientFlow("one", "random elman of 4", {"hidden": [0.0, -1.0, -2.0, -3.0]})
+    second = GradientFlow(
         "two", "random lstm of 4", {"hidden": [0.0, -1.0, -math.inf, -math.inf], "cell": [0.0, 0.0, 0.0, 0.0]}
     )
-    lines = table([first, second]).splitlines()
+    lines = flow_table([first, second]).splitlines()
     assert lines[0].split() == ["steps", "back", "1", "2", "slope"]
     assert lines[1].split()[-3:] == ["1.0e-01", "1.0e-02", "-1.0000"]
     assert lines[2].split()[-3:] == ["1.0e-01", "0.0e+00", "-inf"]
-    assert lines[3].split() == ["its", "cell", "1.0e+00", "1.0e+00", "0.0000"]
+    assert lines[3].split() == ["cell", "state", "1.0e+00", "1.0e+00", "0.0000"]
 
 
 def test_the_picture_has_a_line_for_each(tmp_path: Path) -> None:
-    flows = [Flow(name, "elman", {"hidden": [0.0, -1.0, -math.inf]}) for name in ("one", "_two", "$three_{x$")]
-    drawn = picture(flows)
+    flows = [GradientFlow(name, "elman", {"hidden": [0.0, -1.0, -math.inf]}) for name in ("one", "_two", "$three_{x$")]
+    drawn = flow_figure(flows)
     (panel,) = drawn.axes
     assert panel.get_yscale() == "log"
     assert [list(line.get_ydata()) for line in panel.lines] == [[1.0, pytest.approx(0.1)]] * 3

@@ -14,7 +14,8 @@ import torch
 
 import seqloom
 from seqloom.analysis import plot
-from seqloom.analysis.compare import Estimate, averaged, compare, picture
+from seqloom.analysis.compare import Estimate, compare
+from seqloom.analysis.learning_curves import mean_curve
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
 from seqloom.errors import SeqloomError
@@ -49,10 +50,10 @@ def seeds(tmp_path: Path) -> list[Path]:
     return folders
 
 
-# -- one run a row
+# -- one run per row
 
 
-def test_a_row_says_what_a_run_came_to_at_its_best_validation(tmp_path: Path) -> None:
+def test_a_row_has_the_measures_of_a_runs_best_validation(tmp_path: Path) -> None:
     (row,) = seqloom.compare([trained(tmp_path / "run")]).rows
     assert (row.name, row.parameters, row.steps) == ("run", 17, 20)
     assert row.minutes == Estimate(2.0)
@@ -96,7 +97,7 @@ def test_a_measure_that_was_not_finite_is_passed_over(tmp_path: Path) -> None:
     assert compare([run.path], by="loss").rows[0].best["loss"] == Estimate(0.25)
 
 
-def test_what_differs_is_said_shortly(tmp_path: Path) -> None:
+def test_differences_are_short_and_parts_come_first(tmp_path: Path) -> None:
     folders = [
         trained(tmp_path / "a", "decoder.attention.type=bilinear"),
         trained(tmp_path / "b", "decoder.attention=none", "seed=2"),
@@ -112,7 +113,7 @@ def test_what_differs_is_said_shortly(tmp_path: Path) -> None:
     assert "and 1 more" in str(compare(folders))
 
 
-def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_one_name_are_named_with_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -141,7 +142,7 @@ def test_a_recipe_with_code_of_its_own_is_compared_without_running_it(tmp_path: 
     assert settings["decoder.attention"] == "nowhere:Mine"
 
 
-# -- several seeds a row
+# -- several seeds per row
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_seeds_of_one_recipe_are_one_row_with_a_standard_error(seeds: list[Path]
 def test_seeds_that_each_start_from_a_run_of_their_own_are_one_row(seeds: list[Path], tmp_path: Path) -> None:
     further = [trained(tmp_path / f"on-{seed}", f"seed={seed}", f"init=lstm-{seed}") for seed in (1, 2, 3)]
     assert [len(row.runs) for row in compare([*seeds, *further]).rows] == [3, 3, 3]
-    # who starts from scratch is no further seed of those that do not
+    # a run from scratch is no further seed of runs that start from another
     assert [len(row.runs) for row in compare([seeds[0], further[1]]).rows] == [1, 1]
     elsewhere = trained(tmp_path / "other", "seed=2", "init=gru-2")
     assert [len(row.runs) for row in compare([further[0], elsewhere]).rows] == [1, 1]
@@ -192,7 +193,7 @@ def test_where_less_is_better_the_lower_row_wins(tmp_path: Path) -> None:
     (pairing,) = compare(folders, by="loss").pairings
     assert (pairing.better, pairing.wins, pairing.ties) == ("b", 1, 1)
     assert pairing.difference.mean == pytest.approx(-0.025)
-    assert ", 1 alike," in str(pairing)
+    assert ", 1 tied," in str(pairing)
 
 
 def test_other_seeds_are_not_paired_and_the_same_seed_twice_is_no_second_seed(
@@ -228,17 +229,19 @@ def test_the_name_of_a_row_is_what_its_folders_begin_with(tmp_path: Path, folder
 def test_curves_of_seeds_are_averaged_where_all_have_been() -> None:
     first = np.array([0.0, 2.0, 4.0]), np.array([0.0, 2.0, 4.0])
     second = np.array([1.0, 3.0]), np.array([5.0, 5.0])
-    places, mean, error = averaged([first, second])
+    places, mean, error = mean_curve([first, second])
     assert places.tolist() == [1, 2, 3]
     assert mean.tolist() == [3, 3.5, 4]
     assert error.tolist() == pytest.approx([2, 1.5, 1])  # half the distance of two
-    assert all(len(part) == 0 for part in averaged([]))
-    assert averaged([first])[2].tolist() == [0, 0, 0]
+    assert all(len(part) == 0 for part in mean_curve([]))
+    assert mean_curve([first])[2].tolist() == [0, 0, 0]
 
 
-def test_the_picture_has_a_line_a_row_a_band_for_seeds_and_training_thin(seeds: list[Path], tmp_path: Path) -> None:
+def test_the_figure_has_one_line_per_row_a_band_for_seeds_and_thin_lines_for_training(
+    seeds: list[Path], tmp_path: Path
+) -> None:
     single = trained(tmp_path / "single", "train.tokens=9")
-    drawn = picture(compare([*seeds, single]))
+    drawn = compare([*seeds, single]).figure()
     assert [panel.get_ylabel() for panel in drawn.axes[::2]] == ["exact in validation", "loss (thin: training)"]
     assert [panel.get_xlabel() for panel in drawn.axes[2:]] == ["updates", "minutes"]
     by_step, by_minutes, losses, _ = drawn.axes
@@ -249,7 +252,7 @@ def test_the_picture_has_a_line_a_row_a_band_for_seeds_and_training_thin(seeds: 
     thin = [line for line in losses.lines if line.get_linewidth() < 1]
     assert len(losses.lines) == 6
     assert thin[0].get_ydata().tolist() == [1.0, 0.5]  # without label smoothing
-    assert len(picture(compare(seeds, by="loss")).axes) == 2
+    assert len(compare(seeds, by="loss").figure().axes) == 2
 
 
 def test_a_picture_is_written_whole_and_the_same_each_time(seeds: list[Path], tmp_path: Path) -> None:
@@ -266,7 +269,9 @@ def test_lines_beyond_the_colours_get_other_dashes() -> None:
     assert len({(look["color"], look["linestyle"]) for look in looks}) == len(looks)
 
 
-def test_a_picture_without_matplotlib_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_without_matplotlib_names_the_extra_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     comparison = compare([trained(tmp_path / "run")])
     assert "run" in str(comparison)  # the table needs none
@@ -278,7 +283,7 @@ def test_a_picture_without_matplotlib_says_what_to_install(tmp_path: Path, monke
     ("name", "words"),
     [("x.gif", "x.png"), ("x", "x.png"), ("nowhere/x.png", "there is no folder"), ("run.png", "is a folder")],
 )
-def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path, name: str, words: str) -> None:
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "run.png").mkdir()
     with pytest.raises(SeqloomError, match=words):
         plot.check([tmp_path / name])
@@ -287,7 +292,7 @@ def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path, name: str, wor
 # -- mistakes
 
 
-def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
     run = Run.open(trained(tmp_path / "run"))
     bare = Run.create(tmp_path / "bare", recipe())
     broken = Run.open(trained(tmp_path / "broken"))
@@ -312,6 +317,6 @@ def test_nothing_of_a_comparison_changes_the_runs(seeds: list[Path]) -> None:
     before = {path: path.read_bytes() for folder in seeds for path in folder.rglob("*") if path.is_file()}
     comparison = compare(seeds)
     recipes = copy.deepcopy([row.runs[0].recipe for row in comparison.rows])
-    str(comparison), picture(comparison)
+    str(comparison), comparison.figure()
     assert recipes == [row.runs[0].recipe for row in comparison.rows]
     assert before == {path: path.read_bytes() for folder in seeds for path in folder.rglob("*") if path.is_file()}
