@@ -8,7 +8,7 @@ from seqloom.explain.record import Explanation
 from seqloom.inference.system import encode_source
 from seqloom.search.beam import BeamSearch
 from seqloom.types import Padded
-from tests.test_streaming import predictor
+from tests.inference.test_stream import predictor
 
 OFFLINE = "monotonic"
 SEED = 4  # a wide beam finds other outputs than a narrow one, with each decoder
