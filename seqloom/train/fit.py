@@ -21,6 +21,9 @@ from seqloom.config.recipes import difference, override, read_recipe
 from seqloom.config.settings import build_settings
 from seqloom.contracts import Head, Task
 from seqloom.data import dataset
+from seqloom.data.cache import cache_folder
+from seqloom.data.lines import is_pipe, paths_of, repeatable
+from seqloom.data.readers import examples as read_examples
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
@@ -60,7 +63,7 @@ def fit(
     display = display or (Display() if processes.is_lead() else Display.quiet())
     if not resume:
         Run.refuse_existing(out)
-    with dataset.repeatable(data, cache_folder()) as rows, dataset.repeatable(valid, cache_folder()) as valid_rows:
+    with repeatable(data, cache_folder()) as rows, repeatable(valid, cache_folder()) as valid_rows:
         if resume:
             run = Run.open(out, writing=processes.is_lead())
             if run.newest() is None and run.weights.exists():
@@ -124,12 +127,6 @@ def fit(
     return Predictor(System(model.eval(), task, full, run.path, trust), summary)
 
 
-def cache_folder() -> Path:
-    """Where encoded corpora are kept: $SEQLOOM_CACHE, or the user's cache."""
-    ours = os.environ.get("SEQLOOM_CACHE")
-    return Path(ours) if ours else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
-
-
 def chosen_recipe(
     recipe: str | Path | Recipe | None, data: Data, settings: Sequence[str], trust: bool, display: Display
 ) -> tuple[Recipe, str]:
@@ -150,7 +147,7 @@ def chosen_recipe(
     reading = fill(sections()["data"], given.get("data", {}), "data", trust)
     options = {name: reading[name] for name in ("skip_bad", "max_characters")}
     try:
-        choice = choose(survey(dataset.examples(data, columns=2, **options)))
+        choice = choose(survey(read_examples(data, columns=2, **options)))
     except SeqloomError as error:
         if "not 1 column" in str(error):
             raise SeqloomError(
@@ -229,8 +226,8 @@ def limit_lengths(full: Recipe, chosen: Recipe, ratio: float, longest: int) -> N
 def note_data(full: Recipe, data: Data, valid: Data) -> None:
     """Write down which files a run was trained on, so that it can be resumed without naming them."""
     for name, given in (("train", data), ("valid", valid)):
-        paths = dataset.paths_of(given)
-        if paths and not any(map(dataset.is_pipe, paths)):  # what came through a pipe cannot be read again
+        paths = paths_of(given)
+        if paths and not any(map(is_pipe, paths)):  # what came through a pipe cannot be read again
             absolute = [os.path.abspath(path) for path in paths]  # a run may be resumed from another folder
             full["data"][name] = absolute[0] if len(absolute) == 1 else absolute
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.data.cache import settings_of
+from seqloom.data.cache import codec_key, codec_settings
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.text import Text
-from seqloom.data.dataset import codec_key
 from seqloom.data.special_tokens import EOS, SPECIAL, UNK, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.tasks.pairs import Pairs
@@ -72,7 +71,7 @@ def test_it_is_saved_and_read_back_and_never_taken_for_the_plain_codec(tmp_path:
     again = Copying(codec=Text(units="word", size=3)).load(tmp_path, "target")
     assert again.vocabulary == codec.vocabulary
     assert codec_key(again) == codec_key(codec) != codec_key(codec.codec)
-    assert settings_of(codec) == {"units": "word", "size": 3, "lowercase": False}
+    assert codec_settings(codec) == {"units": "word", "size": 3, "lowercase": False}
 
 
 def test_with_one_vocabulary_both_sides_are_one_codec() -> None:

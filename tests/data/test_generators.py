@@ -219,7 +219,7 @@ def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
         (lambda: introductions(1, syllables=1), "introductions: syllables is 1, expected 2 to 6"),
         (lambda: parity(1, size=4, most=5), "parity: most is 5, expected 1 to 4"),
         (lambda: parity(1, size=4, fewest=3, most=2), "parity: most is 2, expected 3 to 4"),
-        (lambda: copying(1, symbols=27), "copying: tokens is 27, expected 2 to 26"),
+        (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
         (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
     ],
 )

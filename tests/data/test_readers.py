@@ -78,7 +78,7 @@ def test_line_numbers_are_those_of_the_file(tmp_path):
         ("\n", 1, "p.txt", ["p.txt is empty"]),
         ("a\t" + "b" * 30_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
         ("a\t" + "b" * 300_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
-        ("{nonsense\n", 2, "p.jsonl", ["line 1", "one JSON object a line"]),
+        ("{nonsense\n", 2, "p.jsonl", ["line 1", "one JSON object per line"]),
         ("[" * 9_000, 2, "p.jsonl", ["line 1", "JSON"]),
         ("3\n", 2, "p.jsonl", ["line 1", "JSON object"]),
         ('{"source": "a"}\n', 2, "p.jsonl", ["line 1", '"target"']),

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import seqloom
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
-from seqloom.data import batching, dataset
+from seqloom.data import batching
 from seqloom.data.codecs.text import Text as Codec
 from seqloom.data.special_tokens import EOS
+from seqloom.data.split import last_tenth
 from seqloom.errors import SeqloomError
 from seqloom.inference.generation import continue_text
 from seqloom.inference.running_text import in_one_pass, in_windows
@@ -265,7 +266,7 @@ def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("sizes", "cut"), [([9] * 90 + [2201] * 10, 98), ([5, 5], 1), ([1] * 10, 9), ([1, 1, 100], 2)])
 def test_what_is_held_out_is_a_tenth_of_the_text_not_of_its_lines(sizes: list[int], cut: int) -> None:
-    held = dataset._last_tenth(np.array(sizes))
+    held = last_tenth(np.array(sizes))
     assert held.tolist() == [False] * cut + [True] * (len(sizes) - cut)
 
 
