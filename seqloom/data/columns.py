@@ -32,7 +32,7 @@ def decode_line(raw: bytes, max_characters: int) -> str:
     return text
 
 
-def columns_of_tabs(text: str, columns: int) -> Columns:
+def from_tabs(text: str, columns: int) -> Columns:
     """The cells of a line of TSV; with one column, a line of plain text."""
     cells = text.split("\t")
     if columns == 1:
@@ -47,7 +47,7 @@ def columns_of_tabs(text: str, columns: int) -> Columns:
     return cells[0], cells[1]
 
 
-def columns_of_json(text: str, columns: int) -> Columns:
+def from_json(text: str, columns: int) -> Columns:
     """The values of a line of JSONL."""
     try:
         record = json.loads(text)
@@ -70,7 +70,7 @@ def columns_of_json(text: str, columns: int) -> Columns:
     return values[0], values[1]
 
 
-def columns_of_pair(pair: Any, columns: int, max_characters: int) -> Columns:
+def from_pair(pair: Any, columns: int, max_characters: int) -> Columns:
     """The values of an item of a Python list: a (source, target) tuple, an Example, or for one column a string."""
     if isinstance(pair, Example):
         pair = (pair.source, pair.target)

@@ -70,17 +70,9 @@ def prepare(
 
     def scan_all(data: Data, tally: Tally) -> Scan:
         refused: set[int] = set()
-        rows = readable(
-            reader(data, tally),
-            source,
-            target,
-            title=title_of(data),
-            skip_bad=skip_bad,
-            tally=tally,
-            check=check,
-            refused=refused,
-        )
-        return scan(rows, refused, seed)
+        rows, title = reader(data, tally), title_of(data)
+        found = readable(rows, source, target, title, tally, skip_bad=skip_bad, check=check, refused=refused)
+        return scan(found, refused, seed)
 
     # 1. Files that have not changed are in the cache.
     files, paths = None, [paths_of(train), paths_of(valid)]

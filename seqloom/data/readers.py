@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.contracts import Codec
-from seqloom.data.columns import (
-    Columns,
-    LineError,
-    check_not_empty,
-    columns_of_json,
-    columns_of_pair,
-    columns_of_tabs,
-    decode_line,
-)
+from seqloom.data.columns import Columns, LineError, check_not_empty, decode_line, from_json, from_pair, from_tabs
 from seqloom.data.lines import Data, aligned_lines, lines, paths_of, title_of
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.types import Example
@@ -79,10 +71,10 @@ def read(
         if len(texts) == 2:
             return texts[0], texts[1]
         if _is_json(names[0]):
-            return columns_of_json(texts[0], columns)
+            return from_json(texts[0], columns)
         if running:
             return None, texts[0]
-        return columns_of_tabs(texts[0], columns)
+        return from_tabs(texts[0], columns)
 
     rows: Iterable[tuple[bytes, ...] | None]
     rows = aligned_lines(names, max_characters) if len(names) == 2 else zip(lines(names[0], max_characters))
@@ -105,7 +97,7 @@ def from_pairs(
     """The examples of a Python list: (source, target) tuples, or for columns=1 strings. Line 1 is the first."""
 
     def parse(pair: Any) -> Columns:
-        return columns_of_pair(pair, columns, max_characters)
+        return from_pair(pair, columns, max_characters)
 
     yield from _examples(pairs, parse, title_of(None), skip_bad, tally, running)
 
@@ -120,10 +112,10 @@ def readable(
     rows: Iterable[Example],
     source: Codec | None,
     target: Codec,
-    *,
     title: str,
-    skip_bad: bool,
     tally: Tally,
+    *,
+    skip_bad: bool,
     check: Callable[[Example], None] | None = None,
     refused: set[int] | None = None,
 ) -> Iterator[tuple[Example, Any, Any]]:

@@ -24,7 +24,7 @@ def read_examples(
     options: dict[str, Any] = {"running": task.running, "max_characters": system.recipe["data"]["max_characters"]}
     options["located"] = task.source is not None and task.source.names_files
     rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
-    found = readable(rows, task.source, task.target, title=title, skip_bad=skip_bad, tally=tally, check=task.check)
+    found = readable(rows, task.source, task.target, title, tally, skip_bad=skip_bad, check=task.check)
     return (each for each, *_ in found)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from seqloom.compute.device import choose_device
-from seqloom.config.automatic import choose
+from seqloom.config.automatic import recipe_for
 from seqloom.config.build import build_model, build_objective, build_part, build_task
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete, fill, sections
@@ -147,7 +147,7 @@ def chosen_recipe(
     reading = fill(sections()["data"], given.get("data", {}), "data", trust)
     options = {name: reading[name] for name in ("skip_bad", "max_characters")}
     try:
-        choice = choose(survey(read_examples(data, columns=2, **options)))
+        choice = recipe_for(survey(read_examples(data, columns=2, **options)))
     except SeqloomError as error:
         if "not 1 column" in str(error):
             raise SeqloomError(

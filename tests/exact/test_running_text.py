@@ -25,7 +25,7 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 from seqloom.train.display import Display
 from seqloom.types import Batch, Padded, flatten, nest
 
@@ -182,7 +182,7 @@ def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
 @settings(deadline=None)
 @given(st.text(alphabet="ab \n"))
 def test_texts_round_trip_with_their_line_breaks(value: str) -> None:
-    task = Text(target=Codec(units="char").fit(["ab "]))
+    task = RunningText(target=Codec(units="char").fit(["ab "]))
     assert task.decode(task.encode(value)) == value
 
 
@@ -303,7 +303,7 @@ def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dic
 def test_a_text_too_short_for_its_micro_batches_is_one_line_and_a_short_one_has_all_its_epochs() -> None:
     with pytest.raises(SeqloomError, match="3 tokens, too few for 4 micro-batches"):
         batching.columns_of_text(3, 8, 2, groups=4)
-    task = Text(target=Codec(units="char"), window=16)
+    task = RunningText(target=Codec(units="char"), window=16)
     lengths = np.array([[0, 11]])
     for epoch in range(6):
         assert len(task.plan(lengths, 64, 1, epoch)) == 1
