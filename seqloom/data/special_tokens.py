@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqloom.contracts import Codec
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
+UNKNOWN = "⁇"  # UNK in an output
+
+
+def as_ids(values: Any) -> list[int]:
+    """The ids of a list, or of an array of any kind."""
+    return values.tolist() if hasattr(values, "tolist") else [int(index) for index in values]
+
+
+def before_eos(values: Any) -> list[int]:
+    """The ids before the first EOS."""
+    ids = as_ids(values)
+    return ids[: ids.index(EOS)] if EOS in ids else ids
 
 
 def correspondence(ours: Codec, theirs: Codec) -> list[int]:

@@ -52,7 +52,7 @@ class Pairs(Task):
     ):
         if target.names_files:
             kind = type(target).__name__.lower()
-            raise ValueError(f'target.type = "{kind}": {kind} can be a source only, not a target')
+            raise ValueError(f'target.type = "{kind}": {kind} can be a source, not a target')
         if joint and source is None:
             raise ValueError("joint = true needs a source to join with")
         if bag and not joint:

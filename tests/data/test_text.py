@@ -171,7 +171,7 @@ def test_missing_broken_and_foreign_vocabularies_are_refused(tmp_path, units):
     suffix = "sentencepiece.model" if units == "unigram" else "tokenizer.json"
     for content in (b"", b"{}", b'{"version": "1.0"}', b"\x00\xff" * 50):
         (tmp_path / f"source.{suffix}").write_bytes(content)
-        with pytest.raises(SeqloomError, match="no vocabulary of units"):
+        with pytest.raises(SeqloomError, match="not a vocabulary of units"):
             Text(units=units).load(tmp_path, "source")
     if units != "unigram":
         FITTED["bpe" if units != "bpe" else "char"].save(tmp_path, "source")

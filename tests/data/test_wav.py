@@ -73,7 +73,7 @@ def test_half_a_sample_at_the_end_is_left_out_and_nothing_is_nothing():
         (b"", "not a WAV stream"),
         (b"fLaC....", "not a WAV stream"),
         (b"RIFF\0\0\0\0WAVEfmt ", "ends in its header"),
-        (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "no format before its data"),
+        (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "no format chunk"),
         (wav(b"\0" * 8, code=6, bits=8), "kind 6 with 8 bits"),
     ],
 )
