@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from seqloom.data.codecs.numbers import Numbers
-from seqloom.data.generators import catalogue, drawing, points
+from seqloom.data.generators import catalogue, points, sampling
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
-from seqloom.data.generators.catalogue import as_lines, generated, generators
+from seqloom.data.generators.catalogue import as_lines, generators, make_examples
 from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
@@ -233,14 +233,14 @@ def test_what_cannot_be_is_refused_in_one_line(call, words):
 
 
 def test_a_generator_is_a_file_with_a_function_of_its_name():
-    shared = {module.__name__.rpartition(".")[2] for module in (drawing, points, catalogue)}
+    shared = {module.__name__.rpartition(".")[2] for module in (sampling, points, catalogue)}
     assert set(generators()) == {file.name for file in iter_modules([str(Path(catalogue.__file__).parent)])} - shared
     assert {generator.__name__ for generator in ALL} <= set(generators())
 
 
 def test_parts_of_one_seed_share_no_source():
-    train = generated("addition", 300, 5, {"digits": 2})
-    test = generated("addition", 200, 5, {"digits": 2}, skip=300)
+    train = make_examples("addition", 300, 5, {"digits": 2})
+    test = make_examples("addition", 200, 5, {"digits": 2}, skip=300)
     assert addition(500, 5, digits=2) == train + test
     assert not {one.source for one in train} & {one.source for one in test}
 

@@ -15,14 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec, Feed
-from seqloom.data.codecs.sound import (
-    from_file,
-    from_python,
-    is_path,
-    library,
-    read_content,
-    resampler,
-)
+from seqloom.data.codecs.sound import from_file, from_python, is_path, library, read_content, resampler
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.storage.files import replace_file, saving, to_json
