@@ -86,14 +86,14 @@ class TestFeatures:
         assert codec.encode(sound).dtype == np.float32
         assert np.allclose(codec.encode(sound), expected, atol=2e-3)
 
-    def test_frames_are_stacked_and_those_that_fill_no_position_are_dropped(self):
+    def test_frames_are_stacked_and_the_rest_is_dropped(self):
         sound = noise(8000)
         frames = Audio(stack=1, normalise=False).encode(sound)
         stacked = Audio(stack=4, normalise=False).encode(sound)
         assert (len(frames), stacked.shape) == (98, (24, 160))
         assert np.array_equal(stacked.reshape(-1, 40), frames[:96])
 
-    def test_how_wide_and_how_long_a_position_is_is_known_before_anything_is_learned(self):
+    def test_features_and_seconds_are_known_before_fitting(self):
         codec = Audio(mels=20, stack=2, shift_ms=12.5)
         assert (codec.features, codec.seconds, codec.vocabulary) == (40, 0.025, None)
         assert codec.pieces(np.zeros((3, 40))) == ["0.00 s", "0.03 s", "0.05 s"]
@@ -136,8 +136,8 @@ class TestValues:
         tone, same = (np.sin(2 * np.pi * 700 * each) * 0.3 for each in (time, time[::2]))
         high = recorded(tmp_path / "high.wav", tone, 16000)
         found = FITTED.encode(high), FITTED.encode((tone, 16000))
-        told = "has 16,000 samples per second; like all of that rate it is resampled to 8,000."
-        assert capsys.readouterr().err == f"{high} {told}\n"
+        report = "has 16,000 samples per second; like all of that rate it is resampled to 8,000."
+        assert capsys.readouterr().err == f"{high} {report}\n"
         expected = FITTED.encode(same)
         for each in found:
             assert each.shape == expected.shape
@@ -189,7 +189,7 @@ class TestValues:
             assert [word for word in words if word not in message] == []
             assert len(message) < 250
 
-    def test_a_recording_of_unknown_length_is_no_torn_one(self, tmp_path):
+    def test_a_recording_of_unknown_length_is_not_cut_off(self, tmp_path):
         path = recorded(tmp_path / "a.wav", noise(8000))
         content = Path(path).read_bytes()
         Path(path).write_bytes(content[:4] + b"\xff\xff\xff\x7f" + content[8:40] + b"\xff\xff\xff\x7f" + content[44:])
@@ -198,7 +198,7 @@ class TestValues:
     def test_the_shortest_sound_is_one_position(self):
         assert FITTED.encode(noise(360)).shape == (1, 120)
 
-    def test_a_sound_is_no_output(self):
+    def test_sound_cannot_be_a_target(self):
         assert "source, not a target" in complaint(FITTED.decode, np.zeros((1, 120)))
         with pytest.raises(ValueError, match="a source, not a target"):
             Pairs(source=Text(), target=Audio())
@@ -215,7 +215,7 @@ class TestValues:
             ({"time_masks": 1, "normalise": False}, "normalise = false"),
         ],
     )
-    def test_settings_that_make_no_sense_are_refused(self, arguments, word):
+    def test_impossible_settings_are_refused(self, arguments, word):
         with pytest.raises(ValueError, match=word):
             Audio(**arguments)
 
@@ -236,7 +236,7 @@ class TestLearned:
         again = Audio().load(tmp_path, "source")
         assert np.array_equal(again.encode(noise(8000)), FITTED.encode(noise(8000)))
 
-    def test_damaged_statistics_are_told(self, tmp_path):
+    def test_damaged_statistics_are_refused(self, tmp_path):
         assert "source.audio.json cannot be read" in complaint(Audio().load, tmp_path, "source")
         short = {"mean": [0.0] * 39, "deviation": [1.0] * 39}
         zero, wild = ({"mean": [0.0] * 40, "deviation": [number] * 40} for number in (0.0, float("nan")))
@@ -375,7 +375,7 @@ def refuse(self, *arguments):
 
 
 class TestData:
-    def test_paths_begin_at_the_folder_of_their_table_wherever_one_stands(self, tmp_path, monkeypatch):
+    def test_paths_are_relative_to_the_folder_of_their_table(self, tmp_path, monkeypatch):
         table = folder_of_sounds(tmp_path / "data")
         monkeypatch.chdir(tmp_path)
         found, codec = prepared("data/sounds.tsv", tmp_path / "cache")
@@ -386,7 +386,7 @@ class TestData:
         monkeypatch.chdir(table.parent)
         assert prepared("sounds.tsv", tmp_path / "cache")[0].valid_examples == found.valid_examples
 
-    def test_paths_that_lead_nowhere_from_there_begin_at_the_current_folder(self, tmp_path, monkeypatch):
+    def test_paths_that_do_not_exist_there_are_relative_to_the_current_folder(self, tmp_path, monkeypatch):
         table = folder_of_sounds(tmp_path / "data")
         (tmp_path / "lists").mkdir()
         table = table.rename(tmp_path / "lists" / "sounds.tsv")

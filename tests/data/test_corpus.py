@@ -35,10 +35,10 @@ class Points(Codec):
 
 
 class Pointing(Points):
-    """Where in its source each token of the target stands."""
+    """The position in the source of each token of the target."""
 
     def encode(self, value, source=None):
-        return np.array([source.index(symbol) for symbol in value])
+        return np.array([source.index(token) for token in value])
 
 
 def examples(count):

@@ -19,7 +19,7 @@ def sources(corpus, codec):
 
 
 @pytest.mark.parametrize("each", [1, 3])
-def test_no_source_stands_on_both_sides(tmp_path, each):
+def test_no_source_is_on_both_sides(tmp_path, each):
     codec = Text(units="byte")
     data = prepared(pairs(900, each), tmp_path, source=codec)
     train, valid = sources(data.train, codec), sources(data.valid, codec)
@@ -37,7 +37,7 @@ def test_the_hold_out_depends_on_the_seed_and_is_capped(tmp_path):
     assert len(prepared(pairs(500), tmp_path, max_valid=7).valid_examples) == 7
 
 
-def test_a_source_is_held_out_or_not_wherever_it_stands(tmp_path):
+def test_which_sources_are_held_out_does_not_depend_on_their_order(tmp_path):
     forward = prepared(pairs(500), tmp_path).valid_examples
     backward = prepared(pairs(500)[::-1], tmp_path).valid_examples
     assert {example.source for example in forward} == {example.source for example in backward}
@@ -124,19 +124,19 @@ def test_every_way_to_give_the_data_is_the_same(tmp_path, monkeypatch):
     assert [entry.name for entry in (tmp_path / "cache").iterdir()] == [folders.pop().parent.name]
 
 
-def test_a_bad_line_of_standard_input_is_named_so(tmp_path, monkeypatch):
+def test_a_bad_line_of_standard_input_names_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\nbad\n")))
     with pytest.raises(SeqloomError, match=r"^standard input, line 2: expected 2 columns"):
         prepared(["-"], tmp_path)
 
 
-def test_no_data_is_told(tmp_path):
+def test_no_data_is_an_error(tmp_path):
     for train in ([], [tmp_path / "nowhere"]):
         with pytest.raises(SeqloomError):
             prepared(train, tmp_path)
 
 
-def test_values_that_are_no_text_are_split_and_cached_too(tmp_path):
+def test_values_that_are_not_text_are_split_and_cached_too(tmp_path):
     class Points(Codec):
         def __init__(self, scale):
             self.scale, self.encoded = scale, 0

@@ -1,4 +1,4 @@
-"""Numbers: every form of a value is the same array, comes back, and what is wrong is told in one line."""
+"""Numbers: every form of a value is the same array, comes back, and mistakes are one line."""
 
 import numpy as np
 import pytest

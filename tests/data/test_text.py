@@ -88,7 +88,7 @@ def test_the_unknown_is_shown():
     assert FITTED["bpe"].decode([UNK]) == "⁇"
 
 
-def test_bytes_that_are_no_character_are_replaced_not_refused():
+def test_bytes_that_are_not_a_character_are_replaced():
     codec = Text(units="byte")
     assert codec.decode([0xC3 + 4, ord("a") + 4]) == "\ufffda"
     assert codec.pieces([0xC3 + 4, ord(" ") + 4, EOS]) == ["<C3>", "␣", "<eos>"]
@@ -179,7 +179,7 @@ def test_missing_broken_and_foreign_vocabularies_are_refused(tmp_path, units):
             Text(units=units).load(tmp_path, "source")
 
 
-def test_mistakes_are_told_in_a_line(tmp_path):
+def test_mistakes_are_one_line(tmp_path):
     for mistake in (
         lambda: Text(units="bpee"),
         lambda: Text(size=0),

@@ -25,7 +25,7 @@ Units = Literal["char", "word", "bpe", "unigram", "byte"]
 
 
 class Text(Codec):
-    """Text <-> ids. `size` is how many pieces are learned beside the special tokens.
+    """Text <-> ids. `size` is how many pieces are learned besides the special tokens.
 
     Characters are all kept, whatever the size; byte pairs and unigram pieces include the 256 bytes.
     """

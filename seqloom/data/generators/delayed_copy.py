@@ -1,6 +1,6 @@
 """Delayed copy: a stream of letters in which a mark asks for the letter two positions before it.
 
-"cad!bbc!e" -> "ab". Only the mark tells that a letter is to be written: it is the earliest position to write it at.
+"cad!bbc!e" -> "ab". A letter can be written at its mark, and not before.
 """
 
 from __future__ import annotations
