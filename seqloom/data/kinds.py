@@ -126,8 +126,8 @@ def _row(example: Example) -> _Row | None:
     elements, width, certain = found
     texts = isinstance(example.source, str) and isinstance(example.target, str)
     repeats = texts and {*example.target.split()} <= {*example.source.split()}
-    places, is_text = _places(example.target, elements), isinstance(example.target, str)
-    return _Row(elements, width, certain, repeats, places, _word(example.target), is_text)
+    places, label = _places(example.target, elements), _word(example.target)
+    return _Row(elements, width, certain, repeats, places, label, isinstance(example.target, str))
 
 
 def _vectors(source: Any) -> tuple[int, int, bool] | None:

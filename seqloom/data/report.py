@@ -34,19 +34,11 @@ class Report:
         }
         return cls(**{**entries, **tallies})
 
-    @property
-    def read(self) -> int:
-        return self.tally.read
-
-    @property
-    def skipped(self) -> int:
-        return self.tally.skipped
-
     def lines(self) -> list[str]:
         """Short plain sentences."""
         origin = "held out of them" if self.held_out else "given"
         lines = [
-            f"Read {self.read:,} {'lines' if self.running else 'examples'}.",
+            f"Read {self.tally.read:,} {'lines' if self.running else 'examples'}.",
             f"{self.train:,} to train on; {self.valid:,} to validate with, {origin}.",
         ]
         for title, tally in (("training", self.tally), ("validation", self.valid_tally)):

@@ -103,7 +103,7 @@ def test_the_report_counts_what_it_says(tmp_path):
         b"a\tx\na\tx\na\ty\nb\txyzxyz\nbad\nc\td\n\xff\tq\nc\td\n" + b"".join(b"%d\tx\n" % n for n in range(9))
     )
     report = prepared([path], tmp_path, [written(tmp_path / "v.tsv", [("v", "w")])], skip_bad=True).report
-    assert (report.read, report.skipped, report.train, report.valid) == (17, 2, 15, 1)
+    assert (report.tally.read, report.tally.skipped, report.train, report.valid) == (17, 2, 15, 1)
     assert (report.duplicates, report.ambiguous, report.leaks) == (2, 1, 0)
     assert (report.length_ratio, report.longest_target) == (6.0, 6)
     text = "\n".join(report.lines())
