@@ -28,7 +28,7 @@ def explain_head(system: System, source: Any, n_best: int, **settings: Any) -> E
     output = head_output(system, memory, attention=True)
     log_probs = output.scores[0].log_softmax(-1)  # (1, V)
     looks = output.attention.get("source")  # (1, hops, heads, 1, T)
-    words = memory.parts.get("symbols")
+    words = memory.parts.get("tokens")
     best = [(score, token) for score, symbol in ranked(log_probs[0].cpu().numpy(), n_best) for token in symbol.tolist()]
     if not best:
         raise SeqloomError(f"no answer for {shown(source)}: none of its words is one that this run could say")

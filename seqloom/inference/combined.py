@@ -42,7 +42,7 @@ def combine(
 
 def with_decoder(system: System, decoder: Decoder, *others: System) -> System:
     """The system with another decoder behind its encoder."""
-    model = Model(system.model.encoder, decoder.to(system.model.device)).eval()
+    model = Model(system.model.encoder, decoder.to(system.model.device)).freeze()
     return replace(system, model=model, trust=system.trust or any(other.trust for other in others))
 
 
@@ -125,7 +125,7 @@ def ensemble(members: Sequence[System], average: Average = "arithmetic") -> Syst
     if isinstance(task, RunningText):  # the shortest window, as every member can read it
         running = [each.task for each in members if isinstance(each.task, RunningText)]
         task = min(running, key=lambda each: (each.carry, each.window))
-    model = ensemble_of([each.model for each in members], average).eval()
+    model = ensemble_of([each.model for each in members], average).freeze()
     trust = any(each.trust for each in members)
     return System(model, task, first.recipe, trust=trust, sources=() if alike else tuple(codecs))
 

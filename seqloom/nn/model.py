@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from seqloom.contracts import Constraint, Decoder, Encoder, Finder, Head, Search
-from seqloom.nn.ops.linear import forget_copies
+from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.types import Batch, Hypothesis, Memory, Output, Padded, costs
 
@@ -31,9 +31,14 @@ class Model(nn.Module, Finder):
                 raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
             decoder.embedding = encoder.embedding  # type: ignore[union-attr]
 
+    def freeze(self) -> Self:
+        """For inference: no drop-out, no gradients, and weights that will not change, so that copies can be cached."""
+        return self.eval().requires_grad_(False)
+
     def train(self, mode: bool = True) -> Self:
-        if mode:
-            forget_copies()
+        if mode and not any(weight.requires_grad for weight in self.parameters()):  # it was frozen
+            clear_weight_cache()
+            self.requires_grad_(True)
         return super().train(mode)
 
     def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:

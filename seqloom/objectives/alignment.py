@@ -10,9 +10,9 @@ tokens are put off to the end. The paper found that it fails, and so do the test
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from seqloom.contracts import Objective
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss
@@ -20,8 +20,6 @@ from seqloom.types import Batch, Loss
 
 class Alignment(Objective):
     """Count: tokens and EOS of targets that fit into their blocks. Logs: nll; impossible, the others' number."""
-
-    needs: ClassVar[str] = "aligned"
 
     def __init__(
         self,
@@ -38,6 +36,11 @@ class Alignment(Objective):
             raise ValueError(f"even = {even} must be in [0, 1], and label_smoothing = {label_smoothing} in [0, 1)")
         self.beam_size = beam_size if search == "beam" else 0
         self.even, self.label_smoothing = even, label_smoothing
+
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
+        if not hasattr(decoder, "aligned"):
+            raise ValueError('trains decoders of type "neural_transducer" only')
 
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         decoder, memory = model.decoder, model.encode(batch.source, len(batch.targets.lengths))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seqloom.arrays import as_numpy
-from seqloom.contracts import Objective, Task
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Loss, Padded
@@ -42,9 +42,10 @@ class AnyOrder(Objective):
         self.orders, self.choose, self.uniform = orders, choose, uniform
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
-    def suit(self, task: Task) -> None:
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
         if task.running or task.eos is None:
-            raise ValueError('"any_order" trains outputs that end; a running text is no set')
+            raise ValueError("trains outputs that are sets and end; a running text or an answer is none")
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """With orders of each target: places of its tokens, the end and the padding staying where they are."""

@@ -13,13 +13,13 @@ et al. 2018.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqloom.contracts import Objective
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss, Padded
@@ -32,14 +32,17 @@ class Emission(Objective):
     than states. Logs: reward, its sum; impossible, how many targets have more.
     """
 
-    needs: ClassVar[str] = "written"
-
     def __init__(self, *, hidden_size: int, samples: int = 4, entropy: float = 0.1, bound: bool = True):
         super().__init__()
         if samples < 1 or entropy < 0:
             raise ValueError(f"samples = {samples} must be 1 or more, and entropy = {entropy} 0 or more")
         self.samples, self.entropy, self.bound = samples, entropy, bound
         self.judge = nn.Linear(hidden_size, 1)
+
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
+        if not hasattr(decoder, "written"):
+            raise ValueError('trains decoders of type "emission" only')
 
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         decoder, targets = model.decoder, batch.targets

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqloom.arrays import topk
-from seqloom.contracts import Constraint, Decoder, Objective, Task
+from seqloom.contracts import Constraint, Decoder, Objective, Search, Task
 from seqloom.errors import SeqloomError
 from seqloom.metrics import bleu
 from seqloom.nn.model import Model
@@ -59,7 +59,6 @@ class BeamSearchOptimisation(Objective):
     """
 
     improves: ClassVar[str] = "outputs"
-    searched: ClassVar[dict[str, Any]] = {"rank_by": "last"}
 
     def __init__(
         self,
@@ -77,9 +76,12 @@ class BeamSearchOptimisation(Objective):
         self.beam_size, self.first_beam_size, self.cost = beam_size, first_beam_size, cost
         self.cross_entropy = CrossEntropy()
 
-    def suit(self, task: Task) -> None:
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
         if self.constrained and not task.constrained:
-            raise ValueError("constrained = true, but the task constrains nothing: set task.bag, or leave it out")
+            raise ValueError("constrained = true, but the task has no constraints: set task.bag, or leave it out")
+        if (rank_by := getattr(search, "rank_by", None)) != "last":
+            raise ValueError(f'trains the last score of a hypothesis: set search.rank_by = "last", not "{rank_by}"')
 
     def width(self, progress: float) -> int:
         """K."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqloom.arrays import as_numpy
-from seqloom.contracts import Objective, Task
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.data.special_tokens import PAD, SPECIAL
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
@@ -65,9 +65,10 @@ class RewardAugmented(Objective):
         self.samples, self.reward_temperature = samples, reward_temperature
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
-    def suit(self, task: Task) -> None:
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
         if task.running:
-            raise ValueError("a running text has no targets to draw near to, expected pairs or lines: set task.type")
+            raise ValueError("draws outputs near a target, and running text has no single targets: take pairs or lines")
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """The batch with outputs drawn for its targets, those of one source together.  (B, U) -> (B * samples, U')

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Objective
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
@@ -48,8 +48,7 @@ class ReadWrite(Objective):
     Validated, it is the reward of the likeliest decisions, with its sign turned.
     """
 
-    needs: ClassVar[str] = "decisions"
-    learns: ClassVar[str] = "decoder.policy."
+    trains = "decoder.policy."
 
     def __init__(
         self,
@@ -82,6 +81,11 @@ class ReadWrite(Objective):
         self.proportion, self.proportion_weight = proportion, proportion_weight
         self.reward = Reward(reward, reward_of, decode)
         self.judge = nn.Linear(hidden_size, 1)
+
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
+        if not hasattr(decoder, "decisions"):
+            raise ValueError('trains decoders of type "agent" only')
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         agent: Any = model.decoder

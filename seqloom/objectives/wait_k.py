@@ -23,10 +23,10 @@ class WaitK(Objective):
         if not 1 <= shortest <= longest:
             raise ValueError(f"shortest = {shortest} must be at least 1, and longest = {longest} not below it")
         self.shortest, self.longest = shortest, longest
-        self.asked = {"wait": (shortest + longest) // 2}
+        self.predict_options = {"wait": (shortest + longest) // 2}
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         drawn = int(torch.randint(self.shortest, self.longest + 1, ()))
-        decoder = WaitKDecoder.of(model, drawn if self.training else self.asked["wait"])
+        decoder = WaitKDecoder.of(model, drawn if self.training else self.predict_options["wait"])
         return self.cross_entropy.of(decoder(model.encode(batch.source), batch.inputs), batch)

@@ -98,6 +98,10 @@ class PrefixBeam(Search):
         self.length_penalty, self.certain_after = length_penalty, certain_after
         self.opening = Opening(minimum_length, maximum_length, 0)
 
+    def suit(self, decoder: Stepper) -> None:
+        if not decoder.blanks:
+            raise ValueError('searches decoders with blanks only; take "beam"')
+
     def start(
         self,
         decoder: Stepper,

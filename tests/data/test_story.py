@@ -121,8 +121,8 @@ RECIPE = read_recipe("babi")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["encoder=recurrent"], r'encoder.type = "recurrent": .* expected "memory_network" or "reader"'),
-        (["share_embeddings=false", "decoder=recurrent"], r'decoder.type = "recurrent": an answer is said at once'),
+        (["encoder=recurrent"], r'encoder.type = "recurrent": .* take "memory_network"'),
+        (["share_embeddings=false", "decoder=recurrent"], r'decoder.type = "recurrent": .* an answer is given at once'),
         (
             [
                 "task.target={type='text', units='word'}",

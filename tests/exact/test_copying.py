@@ -14,7 +14,7 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.sentinel import Sentinel
 from seqloom.nn.encoders.recurrent import Recurrent as Encoder
 from seqloom.nn.model import Model
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Memory, Padded, costs, select
 from tests.building import BOS, EOS, INNER, INNER_TRANSFORMER, SMALL, UNK, VOCABULARY, build
@@ -234,5 +234,5 @@ def test_shares_are_added_where_they_are_chosen_and_nowhere_else():
     log_probs = torch.tensor([0.5, 0.25, 0.25]).double().log().view(1, 1, 3)
     shares, symbols = torch.tensor([[[0.2, 0.3, 0.2]]]).double(), torch.tensor([[[2, 0, 2]]])
     chosen = torch.tensor([[[True, True, False]]])
-    found = pointed(log_probs, shares, symbols, chosen).exp()
+    found = add_pointer_probs(log_probs, shares, symbols, chosen).exp()
     torch.testing.assert_close(found, torch.tensor([[[0.8, 0.25, 0.45]]]).double())

@@ -388,7 +388,7 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
         (lambda: ensemble_of([ordinary], "geometrical"), 'did you mean "geometric"'),
         (lambda: ensemble_of([ordinary, member("plain", 1, True)]), "language models"),
         (lambda: ensemble_of([ordinary, other_end]), "begin and end alike"),
-        (lambda: ensemble_of([ordinary, waiting]), "silent"),
+        (lambda: ensemble_of([ordinary, waiting]), "blanks"),
         (lambda: ensemble_of([ordinary, head]), "head"),
         (lambda: ensemble_of([ordinary, Model(ordinary.encoder, build(Copy, bos=BOS, eos=EOS))]), "alike"),
         (lambda: ensemble_of([ordinary, more_symbols])(Batch(source(), inputs, inputs)).scores, "4 and 5 tokens"),

@@ -350,7 +350,7 @@ def test_only_the_policy_and_the_baseline_learn_and_a_validation_is_the_reward_o
     learned = {**dict(model.named_parameters()), **dict(objective.named_parameters())}
     found = dict(zip(learned, torch.autograd.grad(loss.total, list(learned.values()), allow_unused=True)))
     taught = {name for name, gradient in found.items() if gradient is not None and gradient.any()}
-    assert taught == {name for name in learned if name.startswith((objective.learns, "judge."))}
+    assert taught == {name for name in learned if name.startswith((objective.trains, "judge."))}
     assert loss.count == 3
     one = objective.eval()(model, ONE, 0.5)
     own = model.encode(ONE.source)

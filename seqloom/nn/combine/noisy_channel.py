@@ -24,7 +24,7 @@ from seqloom.contracts import Decoder, Encoder, Stepper
 from seqloom.errors import SeqloomError
 from seqloom.nn.decoders.ssnt import SSNT
 from seqloom.nn.model import Model
-from seqloom.nn.ops.lattice import exact
+from seqloom.nn.ops.lattice import accumulation_dtype
 from seqloom.types import Memory, Output, Padded, State, flatten, hold, select
 
 NAME = "channel"
@@ -97,7 +97,7 @@ class NoisyChannel(Decoder):
 
     def start(self, memory: Memory) -> State:
         part = memory.parts[NAME]
-        nothing = torch.full_like(part.mask, NEVER, dtype=exact(part.states))
+        nothing = torch.full_like(part.mask, NEVER, dtype=accumulation_dtype(part.states))
         nothing[:, 0] = 0
         begun = {
             "partial": nothing,
@@ -147,7 +147,7 @@ class NoisyChannel(Decoder):
         places = self.channel.prepare(one).extra
         keys, encoded = (places[name].view(part.rows, -1, places[name].shape[2]) for name in ("keys", "encoded"))
         steps = self.channel.steps(keys, encoded, **part.extra)
-        shift, emit = (each.flatten(0, 1).to(exact(each)) for each in steps)  # (rows, I + 1)
+        shift, emit = (each.flatten(0, 1).to(accumulation_dtype(each)) for each in steps)  # (rows, I + 1)
         owner = part.owner(len(token))
         emit = emit.masked_fill(~part.mask[owner], 0)
         # a(u) = passed(u) + a(u - 1) emit(u - 1), for all u at once.

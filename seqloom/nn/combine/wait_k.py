@@ -15,7 +15,7 @@ from torch import Tensor
 from seqloom.contracts import Decoder, Head
 from seqloom.errors import SeqloomError
 from seqloom.nn.layers.bridge import Bridge
-from seqloom.nn.layers.prefix import first_states, last_state, shown
+from seqloom.nn.layers.prefix import last_state_read, prefix_memory, restrict_attention
 from seqloom.nn.model import Model
 from seqloom.types import Memory, Output, Padded, State, hold, positions_below
 
@@ -65,7 +65,7 @@ class WaitKDecoder(Decoder):
         return self.decoder.prepare(memory)
 
     def start(self, memory: Memory) -> State:
-        if self.needs_summary and not memory.final["summary"].allclose(last_state(memory, memory.lengths)):
+        if self.needs_summary and not memory.final["summary"].allclose(last_state_read(memory, memory.lengths)):
             raise SeqloomError(
                 f"wait = {self.wait}: the summary this decoder begins with is not the encoder's last state; "
                 'train with decoder.bridge = "zero"'
@@ -104,7 +104,7 @@ class WaitKDecoder(Decoder):
         wanted = self.wanted(torch.arange(inputs.values.shape[1], device=inputs.values.device))  # (U,)
         counts = torch.minimum(wanted, memory.lengths[:, None])  # (B, U)
         seen = positions_below(counts.flatten(), memory.states.shape[1]).view(*counts.shape, -1)  # (B, U, T)
-        part = replace(memory, extra=shown(memory.extra, seen))
+        part = replace(memory, extra=restrict_attention(memory.extra, seen))
         output: Output = self.decoder(part, inputs, start["decoder"], attention)
         return replace(output, state={"decoder": output.state, "written": inputs.lengths})
 
@@ -134,4 +134,4 @@ class WaitKDecoder(Decoder):
 
     def seen_part(self, memory: Memory, written: Tensor) -> Memory:
         """The memory as it was when the next token was to be written."""
-        return first_states(memory, self.wanted(written))
+        return prefix_memory(memory, self.wanted(written))

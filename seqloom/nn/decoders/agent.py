@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +24,8 @@ from seqloom.contracts import Decoder, Online
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.layers.prefix import first_states
-from seqloom.nn.ops.frames import closing, left
+from seqloom.nn.layers.prefix import prefix_memory
+from seqloom.nn.ops.frames import frames_left, mask_after_last_frame
 from seqloom.types import Memory, Padded, State, hold
 
 TRANSLATOR = partial(Recurrent, attention=Additive, bridge="zero")
@@ -52,7 +51,7 @@ class Agent(Online):
     """
 
     eos: int
-    trained_by: ClassVar[tuple[str, ...]] = ("read_write",)
+    trained_by = "read_write"
 
     def __init__(
         self,
@@ -67,9 +66,14 @@ class Agent(Online):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
         self.translator = translator(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         if self.translator.online:
             raise ValueError("translator must read all before it writes: when to write is for the agent to decide")
@@ -81,7 +85,7 @@ class Agent(Online):
 
     def start(self, memory: Memory) -> State:
         none = torch.zeros_like(memory.lengths)
-        own = self.translator.start(first_states(memory, none + 1))
+        own = self.translator.start(prefix_memory(memory, none + 1))
         return {"frame": none, "written": none, "token": none + self.bos, "before": own, "after": own}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
@@ -90,20 +94,20 @@ class Agent(Online):
         reads = torch.where(moment.last, moment.end, reads)
         writes = torch.where(moment.last, 0.0, writes)
         places = torch.arange(moment.log_probs.shape[1], device=token.device)
-        ends, silence = places.eq(self.eos), places.eq(self.blanks[0])  # (V,)
+        ends, silence = places.eq(self.eos), places.eq(self.blank)  # (V,)
         scores = (moment.log_probs + writes[:, None]).masked_fill(ends, float("-inf"))
         scores = torch.where(silence, reads[:, None], scores)
-        scores = closing(scores, moment.state["frame"], memory, self.eos)
+        scores = mask_after_last_frame(scores, moment.state["frame"], memory, self.eos)
         return scores.masked_fill((moment.last & (not memory.closed))[:, None], float("-inf")), moment.state
 
     def moment(self, token: Tensor, state: State, memory: Memory) -> Moment:
         """What is known after reading on, which the silent token says, or after writing another one."""
-        read = token == self.blanks[0]
+        read = token == self.blank
         frame = state["frame"] + read
         written = state["written"] + (~read & (token != self.bos))
         before = hold(read, state["after"], state["before"])
         token = torch.where(read, state["token"], token)
-        part = first_states(memory, frame + 1)
+        part = prefix_memory(memory, frame + 1)
         if not bool(written.all()):  # a translator begins with what has been read until its first token
             before = hold(written > 0, self.translator.start_rows(part, len(token)), before)
         output = self.translator(part, Padded(token[:, None], torch.ones_like(token)), before)
@@ -112,7 +116,7 @@ class Agent(Online):
         end, lag = log_probs[:, self.eos], (frame + 1 - written) / SCALE
         facts = torch.stack([log_probs.amax(1).exp(), end.exp(), lag.to(end.dtype)], dim=1)
         thought = torch.cat([output.hidden[:, 0], facts], dim=1)
-        last = left(frame, memory) <= 1
+        last = frames_left(frame, memory) <= 1
         after = {"frame": frame, "written": written, "token": token, "before": before, "after": output.state}
         return Moment(thought, log_probs, end, last, after)
 

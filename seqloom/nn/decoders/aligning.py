@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Online
-from seqloom.nn.layers.prediction import Prediction
+from seqloom.nn.layers.prediction import PredictionNetwork
 from seqloom.nn.ops.lattice import all_paths, best_path
 from seqloom.types import Memory, Padded, State
 
@@ -15,8 +15,8 @@ class Aligning(Online):
     """State: {"frame": (rows,), "prediction": what has been written}. A subclass says what its lattice is."""
 
     eos: int
-    trained_by = ("marginal",)
-    prediction: Prediction
+    trained_by = "marginal"
+    prediction: PredictionNetwork
 
     @abstractmethod
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

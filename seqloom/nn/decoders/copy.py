@@ -23,7 +23,7 @@ from seqloom.contracts import Attention, Decoder
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.decoders.inner import inner_decoder, one_step
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 GENERATOR = partial(Recurrent, attention=Additive)
@@ -55,12 +55,13 @@ class Copy(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size or source_vocabulary is None:
+        super().__init__(
+            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
+        )
+        if source_vocabulary is None:
             raise ValueError("copying needs a source of tokens: add [encoder] and task.source")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        self.bos, self.eos, self.unk, self.vocabulary, self.mixture = bos, eos, unk, vocabulary, mixture
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.unk, self.vocabulary, self.mixture = unk, vocabulary, mixture
         self.hidden_size, self.unknown = self.decoder.hidden_size, (source_vocabulary, unk)
         self.attention = attention(query_size=self.hidden_size, memory_size=memory_size)
         if self.attention.monotonic:
@@ -86,7 +87,7 @@ class Copy(Decoder):
             same = places[:, :, None] == places[:, None]  # two words of the source may be one of the target
         earlier = same.long().tril(-1).sum(-1) > 0
         ours = {
-            "symbols": places,
+            "tokens": places,
             "same": (same & memory.mask[:, :, None]).to(memory.states.dtype),
             "chosen": memory.mask & ~earlier,
             "attention": self.attention.prepare(replace(alone, extra={})).extra,
@@ -123,8 +124,8 @@ class Copy(Decoder):
         folded = weights.reshape(memory.rows, -1, places)  # (B, n * U, T): n rows a source
         shares = (folded @ ours["same"].to(weights.dtype)).view(rows, width, places)
         each = memory.owner(rows)
-        symbols, chosen = (ours[name][each][:, None].expand(-1, width, -1) for name in ("symbols", "chosen"))
-        return pointed(log_probs, torch.sigmoid(-gate) * shares, symbols, chosen)
+        tokens, chosen = (ours[name][each][:, None].expand(-1, width, -1) for name in ("tokens", "chosen"))
+        return add_pointer_probs(log_probs, torch.sigmoid(-gate) * shares, tokens, chosen)
 
     def known(self, tokens: Tensor) -> Tensor:
         """What was written, as the inner decoder reads it: copies are unknown to it.  (rows, U) or (rows, U, V)"""

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seqloom.contracts import Online
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.frames import at_frame, closing
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
 from seqloom.types import Memory, Padded, State, positions_below
 
 NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
@@ -19,14 +19,14 @@ NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is
 class CTC(Online):
     """State: {"frame": (rows,), "last": (rows,) the last token written, "mixture": {"ends": (rows,)}}.
 
-    A step tells outputs apart, not paths: silent is all that leaves the output as it is, a blank or its last token
+    A step tells outputs apart, not paths: is_blank is all that leaves the output as it is, a blank or its last token
     again, and the same token as a new one can only follow a blank. "ends" is how much of an output's probability is
     that of paths which end in its last token, not in a blank.
     """
 
     advances = "all"
     eos: int
-    trained_by = ("marginal",)
+    trained_by = "marginal"
 
     def __init__(
         self,
@@ -40,12 +40,15 @@ class CTC(Online):
         length_ratio: float = 1.0,
         length_offset: int = 1,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("ctc says a token for each state of an encoder: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, eos)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
+        self.left_out = (bos, eos)
         self.hidden_size = vocabulary
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(memory_size, vocabulary)
@@ -64,16 +67,16 @@ class CTC(Online):
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        first, silent = token == self.bos, token == self.blank
+        first, is_blank = token == self.bos, token == self.blank
         before, repeat, stay = self.staying(state, memory)
-        ends = torch.where(silent, (repeat - stay).exp(), (~first).to(before.dtype))
-        last = torch.where(silent, state["last"], token)
+        ends = torch.where(is_blank, (repeat - stay).exp(), (~first).to(before.dtype))
+        last = torch.where(is_blank, state["last"], token)
         state = {"frame": state["frame"] + ~first, "last": last, "mixture": {"ends": ends}}
         scores, repeat, stay = self.staying(state, memory)
         again = scores.gather(1, last[:, None]) + torch.log1p(-ends)[:, None]
         scores = scores.scatter(1, last[:, None], again)
         scores[:, self.blank] = stay
-        return closing(scores, state["frame"], memory, self.eos), state
+        return mask_after_last_frame(scores, state["frame"], memory, self.eos), state
 
     def staying(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """What is said where a row stands, the last token again, and that or a blank.  (rows, V), (rows,), (rows,)"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,7 @@ class Emission(Online):
 
     eos: int
     advances: Literal["blank", "all"] = "all"
-    trained_by: ClassVar[tuple[str, ...]] = ("emission",)
+    trained_by = "emission"
 
     def __init__(
         self,
@@ -60,10 +60,7 @@ class Emission(Online):
         residual: bool = False,
         dropout: float = 0.0,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("this decoder writes what it reads of a source: it needs an encoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
+        super().__init__(bos=bos, eos=eos, blank=blank, memory_size=memory_size)
         self.memory_size, self.hidden_size = memory_size, size + 1
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
@@ -97,7 +94,7 @@ class Emission(Online):
         tokens = inputs.values
         state = self.start_rows(memory, len(tokens)) if state is None else state
         owner = memory.owner(len(tokens))
-        moved, emitted = tokens != self.bos, (tokens != self.bos) & (tokens != self.blanks[0])
+        moved, emitted = tokens != self.bos, (tokens != self.bos) & (tokens != self.blank)
         frame = state["frame"][:, None] + moved.cumsum(1)  # (rows, U)
         total = (memory.offset + memory.lengths)[owner, None]
         states = memory.states if memory.states.shape[1] else memory.states.new_zeros(memory.rows, 1, self.memory_size)
@@ -115,7 +112,7 @@ class Emission(Online):
         standing, chance = hidden[..., -1:], self.chance(hidden)[..., None]
         scores = self.symbols(hidden) + functional.logsigmoid(chance)
         symbols = torch.arange(scores.shape[-1], device=scores.device)
-        scores = torch.where(symbols == self.blanks[0], functional.logsigmoid(-chance), scores)
+        scores = torch.where(symbols == self.blank, functional.logsigmoid(-chance), scores)
         ended = torch.where(symbols == self.eos, 0.0, float("-inf"))
         return torch.where(standing == HERE, scores, torch.where(standing == OVER, ended, float("-inf")))
 
@@ -127,7 +124,7 @@ class Emission(Online):
         """Log-probabilities of what is written, if anything is.  (..., hidden_size) -> (..., V)"""
         logits = self.output(hidden[..., :-1])
         symbols = torch.arange(logits.shape[-1], device=logits.device)
-        never = (symbols == self.bos) | (symbols == self.eos) | (symbols == self.blanks[0])
+        never = (symbols == self.bos) | (symbols == self.eos) | (symbols == self.blank)
         return logits.masked_fill(never, float("-inf")).log_softmax(-1)
 
     @torch.no_grad()
@@ -144,13 +141,13 @@ class Emission(Online):
         count, tokens, choices = torch.zeros_like(wanted), [token], []
         for place in range(memory.states.shape[1]):
             scores, state = self.step(token, state, memory)
-            silence = scores[:, self.blanks[0]].exp()
+            silence = scores[:, self.blank].exp()
             emits = (torch.rand_like(silence) if draw else torch.full_like(silence, 0.5)) >= silence
             left, room = wanted - count, states - place
             choices.append((left > 0) & (left < room))
             emits = torch.where(choices[-1], emits, (left > 0) & (room > 0))
             symbol = targets.values.gather(1, count[:, None])[:, 0]
-            token = torch.where(emits, symbol, self.blanks[0])
+            token = torch.where(emits, symbol, self.blank)
             count = count + emits
             tokens.append(token)
         lengths = states + 1

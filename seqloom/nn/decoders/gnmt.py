@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import projection
@@ -42,15 +42,13 @@ class GNMT(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(
+            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
+        )
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
-        if not memory_size:
-            raise ValueError("this decoder attends to a source: it needs an encoder")
         if tied and size != embedding_size:
             raise ValueError(f"tied needs embedding_size = {size}, the width before the softmax")
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
         self.residual, self.hidden_size = residual, size
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
@@ -60,7 +58,7 @@ class GNMT(Decoder):
             Sequence[Cell],
             nn.ModuleList(cell(input_size=width + self.attention.output_size, size=size) for width in widths),
         )
-        entries = entries_of({str(layer): one.start(0) for layer, one in enumerate(self.cells)})
+        entries = count_vectors({str(layer): one.start(0) for layer, one in enumerate(self.cells)})
         self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries)
         self.output = None if tied else nn.Linear(size, vocabulary)
 

@@ -7,7 +7,6 @@ ends: the blank. It looks only at the block, and at `previous` blocks before it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +16,7 @@ from seqloom.nn.attention.additive import Additive
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.layers.embedding import embed
-from seqloom.nn.ops.alignment import Aligned, best_alignment, even_alignment, with_ends
+from seqloom.nn.ops.alignment import AlignedTargets, best_alignment, even_alignment, insert_blanks
 from seqloom.types import Memory, Output, Padded, State, hold
 
 FREE, FULL, OVER, WAITS = range(4)  # where a row stands: the block may end or not, must end, was the last, must come
@@ -31,7 +30,7 @@ class NeuralTransducer(Online):
     """
 
     eos: int
-    trained_by: ClassVar[tuple[str, ...]] = ("alignment",)
+    trained_by = "alignment"
 
     def __init__(
         self,
@@ -53,15 +52,12 @@ class NeuralTransducer(Online):
         residual: bool = False,
         dropout: float = 0.0,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("this decoder writes what it reads of a source: it needs an encoder")
+        super().__init__(bos=bos, eos=eos, blank=blank, memory_size=memory_size)
         if block < 1 or previous < 0 or symbols_per_block < 1:
             raise ValueError(
                 f"block = {block} and symbols_per_block = {symbols_per_block} must be 1 or more, "
                 f"and previous = {previous} 0 or more"
             )
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
         self.block, self.previous, self.symbols_per_block = block, previous, symbols_per_block
         self.memory_size = memory_size
         self.writer = Recurrent(
@@ -170,7 +166,7 @@ class NeuralTransducer(Online):
     def entered(self, token: Tensor, state: State, memory: Memory) -> tuple[State, Tensor]:
         """Clock and count after a token, and where the row stands then.  (rows, 1)"""
         total = (memory.offset + memory.lengths).index_select(0, memory.owner(len(token)))
-        ends = token == self.blanks[0]
+        ends = token == self.blank
         frame = torch.minimum(state["frame"] + self.block * ends, total)
         written = torch.where(ends | (token == self.bos), 0, state["written"] + 1)
         standing = torch.where(written >= self.symbols_per_block, FULL, FREE)
@@ -186,7 +182,7 @@ class NeuralTransducer(Online):
             return writer
         assert self.writer.attention is not None
         fresh = self.writer.attention.start(windows.select(windows.owner(len(token))))
-        return {**writer, "attention": hold(token != self.blanks[0], fresh, writer["attention"])}
+        return {**writer, "attention": hold(token != self.blank, fresh, writer["attention"])}
 
     def looked(self, memory: Memory, frame: Tensor) -> Memory:
         """What rows at these frames look at, prepared."""
@@ -220,7 +216,7 @@ class NeuralTransducer(Online):
         symbols = torch.arange(logits.shape[-1], device=logits.device)
         never = (symbols == self.bos) | (symbols == self.eos)
         scores = logits.masked_fill(never, float("-inf")).log_softmax(-1)
-        for place, symbol in ((FULL, self.blanks[0]), (OVER, self.eos), (WAITS, None)):
+        for place, symbol in ((FULL, self.blank), (OVER, self.eos), (WAITS, None)):
             certain = torch.where(symbols == symbol, 0.0, float("-inf")) if symbol is not None else float("-inf")
             scores = torch.where(standing == place, certain, scores)
         return scores
@@ -231,7 +227,7 @@ class NeuralTransducer(Online):
         """How many blocks each source has.  (B,)"""
         return (memory.offset + memory.lengths + self.block - 1) // self.block
 
-    def aligned(self, memory: Memory, targets: Padded, *, even: bool = False, beam_size: int = 0) -> Aligned:
+    def aligned(self, memory: Memory, targets: Padded, *, even: bool = False, beam_size: int = 0) -> AlignedTargets:
         """Targets, a row a source, with the ends of blocks where they are best, or with as many tokens in each."""
         blocks = self.blocks(memory)
         possible = targets.lengths - 1 <= blocks * self.symbols_per_block
@@ -239,7 +235,7 @@ class NeuralTransducer(Online):
             counts = even_alignment(targets, blocks)
         else:
             counts = best_alignment(self, memory, targets, blocks, self.symbols_per_block, beam_size)
-        return with_ends(targets, counts, blocks, self.bos, self.blanks[0], possible)
+        return insert_blanks(targets, counts, blocks, self.bos, self.blank, possible)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """Of the best alignment that is found: what all of them have together is at least that."""

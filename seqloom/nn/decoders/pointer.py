@@ -19,8 +19,8 @@ from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.attention.scores import ScoredAttention
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Output, Padded, State
@@ -52,20 +52,19 @@ class Pointer(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a pointer chooses elements of a source: add [encoder] and task.source")
+        super().__init__(
+            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
+        )
         if glimpses < 0:
             raise ValueError(f"glimpses = {glimpses} must be 0 or more")
-        self.bos, self.eos, self.vocabulary = bos, eos, vocabulary
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.vocabulary = vocabulary
         self.hidden_size, self.glimpses = size, glimpses
-        self.embedding = reading(source_vocabulary, source_features, embedding_size)
+        self.embedding = input_layer(source_vocabulary, source_features, embedding_size)
         self.begin = nn.Parameter(torch.randn(embedding_size) * embedding_size**-0.5)  # the input before the first
         self.end = nn.Parameter(torch.randn(memory_size) * memory_size**-0.5)  # what stands for no more elements
         self.dropout = Dropout(dropout)
         self.stack = RecurrentStack(cell=cell, input_size=embedding_size, size=size, layers=layers, dropout=dropout)
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
         pointing = attention(query_size=size, memory_size=memory_size)
         if not isinstance(pointing, ScoredAttention):
             kind = type(pointing).__name__.lower()

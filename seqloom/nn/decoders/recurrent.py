@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Attention, Cell, Decoder
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
@@ -55,7 +55,7 @@ class Recurrent(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
         if attention is not None and not memory_size:
             raise ValueError("attention needs an encoder to attend: add [encoder], or leave attention out")
         if input_feeding and attention is None:
@@ -64,8 +64,6 @@ class Recurrent(Decoder):
             raise ValueError('combine = "state" needs order = "luong": the step itself would have no say')
         if feed_context and not memory_size:
             raise ValueError("feed_context feeds the summary of a source: it needs an encoder")
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = nn.Embedding(vocabulary, embedding_size)
@@ -103,7 +101,7 @@ class Recurrent(Decoder):
             residual=residual,
             dropout=dropout,
         )
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory

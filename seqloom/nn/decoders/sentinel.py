@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from seqloom.contracts import Decoder
 from seqloom.nn.decoders.inner import inner_decoder, one_step
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 
 class Sentinel(Decoder):
-    """State: {"decoder": the inner one's, "keys": (rows, L, D), "tokens": (rows, L), "count": (rows,)}.
+    """State: {"decoder": the inner one's, "keys": (rows, L, D), "symbols": (rows, L), the tokens, "count": (rows,)}.
 
     The last `count` of the L are real. A mixture of tokens is remembered as the largest of them.
     """
@@ -38,12 +38,11 @@ class Sentinel(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
         if window < 1:
             raise ValueError(f"window = {window} must be 1 or more")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        self.bos, self.eos, self.window, self.hidden_size = bos, eos, window, self.decoder.hidden_size
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.window, self.hidden_size = window, self.decoder.hidden_size
         self.query = nn.Linear(self.hidden_size, self.hidden_size)
         self.sentinel = nn.Parameter(torch.randn(self.hidden_size) * self.hidden_size**-0.5)
 
@@ -99,7 +98,7 @@ class Sentinel(Decoder):
         shares = energies[:, :, :-1].exp() @ same.to(query.dtype)  # (rows, U, L + U)
         log_probs = energies[:, :, -1:] + output.project(output.hidden).log_softmax(-1)
         known = visible & self.latest(same, visible)
-        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
+        return add_pointer_probs(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
 
     def visible(self, steps: int, count: Tensor) -> Tensor:
         """Which places a step looks at: the last L, its own input the last of them.  (rows, U, L + U)"""

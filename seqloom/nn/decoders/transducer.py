@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.aligning import Aligning
-from seqloom.nn.layers.prediction import Prediction
-from seqloom.nn.ops.frames import at_frame, closing
-from seqloom.nn.ops.lattice import added_log_probs_of, log_probs_of
+from seqloom.nn.layers.prediction import PredictionNetwork
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
+from seqloom.nn.ops.lattice import factored_token_log_probs, token_log_probs
 from seqloom.types import Memory, Padded, State
 
 
@@ -42,14 +42,17 @@ class Transducer(Aligning):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a transducer reads as it writes: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, eos)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(
+            bos=bos,
+            eos=eos,
+            blank=blank,
+            length_ratio=length_ratio,
+            length_offset=length_offset,
+            memory_size=memory_size,
+        )
+        self.left_out = (bos, eos)
         self.hidden_size = vocabulary
-        self.prediction = Prediction(
+        self.prediction = PredictionNetwork(
             vocabulary=vocabulary,
             embedding_size=embedding_size,
             size=size,
@@ -66,13 +69,13 @@ class Transducer(Aligning):
         return memory.with_extra(encoded=self.read(memory.states))  # (B, T, V or hidden)
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        silent = token == self.blank
-        frame = state["frame"] + silent
-        prediction = self.prediction.step(token, silent, state["prediction"])
+        is_blank = token == self.blank
+        frame = state["frame"] + is_blank
+        prediction = self.prediction.step(token, is_blank, state["prediction"])
         joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
         logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
         logits[:, self.left_out] = float("-inf")
-        scores = closing(logits.log_softmax(-1), frame, memory, self.eos)
+        scores = mask_after_last_frame(logits.log_softmax(-1), frame, memory, self.eos)
         return scores, {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -82,10 +85,10 @@ class Transducer(Aligning):
         encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))
         symbols = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
         if self.output is None:
-            log_probs = added_log_probs_of(encoded, written, symbols, self.left_out)
+            log_probs = factored_token_log_probs(encoded, written, symbols, self.left_out)
         else:
             hidden = torch.tanh(encoded[:, :, None] + written[:, None])  # (rows, T, U + 1, hidden)
-            log_probs = log_probs_of(self.output(hidden), symbols, self.left_out)
+            log_probs = token_log_probs(self.output(hidden), symbols, self.left_out)
         blank, label = log_probs  # (rows, T, U + 1)
         last = blank[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return blank, label[:, :, :-1], last, frames, labels

@@ -31,9 +31,7 @@ class Reader(Head):
         written: Sequence[int],
         pooling: Literal["sum", "max"] = "sum",
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError('a reader answers with words of a source: add [encoder] of type = "reader"')
+        super().__init__(memory_size=memory_size)
         self.vocabulary, self.unk, self.pooling = vocabulary, unk, pooling
         self.written: Tensor  # by tokens of the source, those of the target
         self.register_buffer("written", torch.tensor(list(written)), persistent=False)
@@ -52,7 +50,7 @@ class Reader(Head):
         """Log-probabilities of tokens, (B, V), and the attention to each word, (B, N)."""
         if "words" not in memory.parts:
             raise ValueError('decoder.type = "reader" needs encoder.type = "reader"')
-        words, symbols = memory.parts["words"], self.written[memory.parts["symbols"].states]  # (B, N, D), (B, N)
+        words, symbols = memory.parts["words"], self.written[memory.parts["tokens"].states]  # (B, N, D), (B, N)
         candidates = words.mask & (symbols > self.unk)
         energies = torch.einsum("bnd,bd->bn", words.states, memory.final["summary"])
         energies = energies.masked_fill(~candidates, torch.finfo(energies.dtype).min)

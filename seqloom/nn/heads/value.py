@@ -15,9 +15,7 @@ class Value(Head):
     """One vector a source."""
 
     def __init__(self, *, memory_size: int, features: int):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a value is read off a source: add [encoder] and task.source")
+        super().__init__(memory_size=memory_size)
         self.output = nn.Linear(memory_size, features)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:

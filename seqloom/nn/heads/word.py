@@ -17,9 +17,7 @@ class Word(Head):
     """Where the encoder tells how it looked at the source, so does the output."""
 
     def __init__(self, *, vocabulary: int, memory_size: int, pad: int):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("an answer is read off a source: add [encoder] and task.source")
+        super().__init__(memory_size=memory_size)
         self.pad, self.hidden_size = pad, memory_size
         self.embedding = embedding(vocabulary, memory_size)
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from seqloom.config.settings import Settings
 from seqloom.contracts import Objective
+from seqloom.data import batching
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.decoders import recurrent as recurrent_decoder
@@ -28,10 +29,11 @@ from seqloom.nn.encoders import recurrent as recurrent_encoder
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.storage import weights
+from seqloom.storage.history import Summary
 from seqloom.storage.run import Run
 from seqloom.train import processes, schedule
 from seqloom.train.display import Display
-from seqloom.train.trainer import Summary, Trainer
+from seqloom.train.trainer import Trainer
 from seqloom.types import Batch, Loss, Padded
 
 SPECIAL = 12
@@ -107,7 +109,8 @@ def trainer(path: Path, **changes: Any) -> Trainer:
         objective=given.get("objective") or Likelihood(),
         train=changes.pop("train", None) or Rows(60, 1),  # type: ignore[arg-type]
         valid=changes.pop("valid", None) or Rows(20, 2),  # type: ignore[arg-type]
-        collate=collate,
+        collate=changes.pop("collate", collate),
+        plan=lambda lengths, tokens, seed, epoch, accumulate: batching.plan(lengths, tokens, seed, epoch),
         settings=Settings(**{**defaults, **changes}),
         seed=7,
         run=tiny_run(path),
@@ -123,16 +126,16 @@ def metrics(run: Run) -> list[dict[str, Any]]:
 
 
 def state(run: Run) -> dict[str, Any]:
-    """All that is known of the newest checkpoint, without wall times."""
+    """All of the newest checkpoint but wall times."""
     newest = run.newest()
     assert newest is not None
-    standing = newest.trainer()["standing"]
+    numbers = newest.trainer()["standing"]
     for name in ("seconds", "metrics"):
-        standing.pop(name)
-    standing["window"].pop("since", None)
+        numbers.pop(name)
+    numbers["window"].pop("since", None)
     tensors = {f"model {name}": value for name, value in newest.model().items()}
     tensors |= {f"optimiser {name}": value for name, value in newest.optimiser().items()}
-    return {**standing, **{name: (str(value.dtype), value.tolist()) for name, value in tensors.items()}}
+    return {**numbers, **{name: (str(value.dtype), value.tolist()) for name, value in tensors.items()}}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -156,6 +159,17 @@ def test_a_resumed_training_equals_an_unbroken_one_bit_for_bit(tmp_path: Path, c
     assert state(unbroken) == state(broken)
     assert metrics(unbroken) == metrics(broken)
     assert unbroken.weights.read_bytes() == broken.weights.read_bytes()
+
+
+def test_the_names_in_trainer_json_are_those_of_earlier_checkpoints(tmp_path: Path) -> None:
+    trainer(tmp_path, steps=2, validate_every=1).fit()
+    stored = tiny_run(tmp_path).newest().trainer()  # type: ignore[union-attr]
+    assert stored.keys() == {"standing", "scalars", "order"}
+    assert stored["standing"].keys() == {
+        *("step", "epoch", "batch", "seconds", "validated", "stale", "halvings", "faults", "best", "window", "metrics")
+    }
+    assert stored["standing"]["window"].keys() >= {"total", "count", "symbols", "since", "first"}
+    assert stored["order"].keys() == {"optimiser", "ema", "seed", "tokens", "accumulate", "examples", "symbols"}
 
 
 def test_drop_out_is_on_and_the_seed_matters(tmp_path: Path) -> None:
@@ -191,14 +205,14 @@ def test_a_signal_ends_training_after_the_update_and_resuming_goes_on_as_if_noth
 
 
 @pytest.fixture
-def _heeded() -> Iterator[None]:
-    """Ctrl-C counts: a shell's background jobs are born deaf to it."""
+def _ctrl_c_counts() -> Iterator[None]:
+    """Ctrl-C counts: the background jobs of a shell ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("_heeded")
+@pytest.mark.usefixtures("_ctrl_c_counts")
 def test_a_second_signal_aborts_at_once(tmp_path: Path) -> None:
     display = Display.quiet()
 
@@ -339,12 +353,12 @@ class Breaking(Tiny):
 
 
 def test_a_loss_that_is_not_finite_is_skipped_and_the_first_module_named(tmp_path: Path) -> None:
-    display, said = Display.quiet(), []
-    display.say = said.append  # type: ignore[method-assign]
+    display, lines = Display.quiet(), []
+    display.say = lines.append  # type: ignore[method-assign]
     # the third update breaks, and breaks again when it is examined
     summary = trainer(tmp_path, steps=6, model=Breaking(range(3, 5)), display=display).fit()
     assert summary.steps == 6
-    assert said == ['step 3 was skipped: the output of "model.hidden" (Linear) was not finite']
+    assert lines == ['step 3 was skipped: the output of "model.hidden" (Linear) was not finite']
     assert all(value.isfinite().all() for value in weights.read(tmp_path / "model.safetensors").values())
 
 
@@ -357,8 +371,8 @@ def test_five_faults_in_a_row_end_training_with_advice(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_not_finite_is_named_by_its_parameter(tmp_path: Path) -> None:
-    display, said, model = Display.quiet(), [], Tiny()
-    display.say = said.append  # type: ignore[method-assign]
+    display, lines, model = Display.quiet(), [], Tiny()
+    display.say = lines.append  # type: ignore[method-assign]
     seen: list[int] = []
 
     def spoil(gradient: Tensor) -> Tensor:
@@ -367,7 +381,7 @@ def test_a_gradient_that_is_not_finite_is_named_by_its_parameter(tmp_path: Path)
 
     model.hidden.bias.register_hook(spoil)
     trainer(tmp_path, steps=4, model=model, display=display).fit()
-    assert said == ['step 2 was skipped: the gradient of "model.hidden.bias" was not finite']
+    assert lines == ['step 2 was skipped: the gradient of "model.hidden.bias" was not finite']
 
 
 def test_bf16_trains_close_to_fp32_and_keeps_fp32_weights(tmp_path: Path) -> None:
@@ -428,7 +442,7 @@ def test_schedules_reach_one_at_the_end_of_the_warm_up() -> None:
     assert schedule.rsqrt(100, 100) == 1.0
     assert schedule.rsqrt(400, 100) == 0.5
     assert schedule.rsqrt(4, 0) == 0.5
-    assert schedule.warming(7, 0) == 1.0
+    assert schedule.warm_up(7, 0) == 1.0
     assert schedule.cosine(10, 10, 0.0) == 1.0
     assert schedule.cosine(10, 10, 0.5) == pytest.approx(0.5)
     assert schedule.cosine(10, 10, 1.0) == 0.0
@@ -485,12 +499,12 @@ def real_model() -> Model:
 
 
 def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path: Path) -> None:
+    def with_sources(corpus: Any, rows: np.ndarray) -> Batch:
+        return replace(collate(corpus, rows), source=Padded.stack([corpus[int(row)][1] for row in rows]))
+
     def fit(name: str, steps: int) -> None:
-        fitting = trainer(tmp_path / name, steps=steps, model=real_model(), objective=CrossEntropy(label_smoothing=0.1))
-        fitting.collate = lambda corpus, rows: replace(
-            collate(corpus, rows), source=Padded.stack([corpus[int(row)][1] for row in rows])
-        )
-        fitting.fit()
+        objective = CrossEntropy(label_smoothing=0.1)
+        trainer(tmp_path / name, steps=steps, model=real_model(), objective=objective, collate=with_sources).fit()
 
     fit("unbroken", 16)
     fit("broken", 8)
@@ -502,11 +516,11 @@ def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path
     assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]))  # no smoothing in a validation
 
 
-# -- what is drawn beside the training
+# -- prefetching
 
 
 class Noise(Objective):
-    """Replaces some tokens of a batch beside the training, and notes who did it."""
+    """Replaces some tokens of a batch at random, and notes in which thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -522,7 +536,7 @@ class Noise(Objective):
         return self.likelihood(model, batch, progress)
 
 
-def test_what_is_drawn_ahead_is_the_same_in_a_run_that_was_resumed(tmp_path: Path) -> None:
+def test_prefetched_batches_are_the_same_in_a_run_that_was_resumed(tmp_path: Path) -> None:
     objective = Noise()
     trainer(tmp_path / "unbroken", steps=30, objective=objective).fit()
     assert any(name.startswith("batches") for name in objective.workers)
@@ -533,24 +547,24 @@ def test_what_is_drawn_ahead_is_the_same_in_a_run_that_was_resumed(tmp_path: Pat
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
-def test_an_objective_that_prepares_nothing_has_nothing_made_ahead(tmp_path: Path) -> None:
+def test_nothing_is_prefetched_for_an_objective_that_prepares_nothing(tmp_path: Path) -> None:
     fitting = trainer(tmp_path, steps=3)
+    fitting.batches.prefetch.begin = lambda *key: pytest.fail("prefetched")  # type: ignore[method-assign]
     fitting.fit()
-    assert not fitting.ahead.begun
 
 
-def test_a_mistake_beside_the_training_ends_it(tmp_path: Path) -> None:
+def test_an_error_while_prefetching_ends_the_training(tmp_path: Path) -> None:
     class Refusing(Noise):
         def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
             if threading.current_thread().name.startswith("batches"):
-                raise SeqloomError("cannot draw this")
+                raise SeqloomError("cannot sample this")
             return batch
 
-    with pytest.raises(SeqloomError, match="cannot draw this"):
+    with pytest.raises(SeqloomError, match="cannot sample this"):
         trainer(tmp_path, steps=9, objective=Refusing()).fit()
 
 
-def test_the_rate_counts_symbols_whatever_the_loss_counts(tmp_path: Path) -> None:
+def test_the_rate_counts_tokens_whatever_the_loss_counts(tmp_path: Path) -> None:
     class BySource(Likelihood):
         def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
             loss = super().forward(model, batch, progress)
@@ -558,14 +572,15 @@ def test_the_rate_counts_symbols_whatever_the_loss_counts(tmp_path: Path) -> Non
 
     fitting = trainer(tmp_path, steps=2, objective=BySource(), log_every=100)
     fitting.fit()
-    rows = [fitting.plan_of(0)[number] for number in range(2)]
-    assert fitting.standing.window["symbols"] == sum(len(fitting.train[int(row)][1]) + 1 for one in rows for row in one)
-    assert fitting.standing.window["count"] == sum(len(one) for one in rows)
+    rows = [fitting.batches.plan_of(0)[number] for number in range(2)]
+    tokens = sum(len(fitting.batches.corpus[int(row)][1]) + 1 for one in rows for row in one)
+    assert fitting.state.window["symbols"] == tokens
+    assert fitting.state.window["count"] == sum(len(one) for one in rows)
     lines = [json.loads(line) for line in tiny_run(tmp_path).metrics.read_text().splitlines()]
     assert not any("symbols" in line for line in lines)
 
 
-def test_what_an_objective_learns_for_itself_does_not_slow_the_model(tmp_path: Path) -> None:
+def test_parameters_of_the_objective_do_not_slow_the_model(tmp_path: Path) -> None:
     class Judging(Likelihood):
         def __init__(self, scale: float) -> None:
             super().__init__()
@@ -580,7 +595,7 @@ def test_what_an_objective_learns_for_itself_does_not_slow_the_model(tmp_path: P
     for scale in (0.0, 1e6):
         fitting = trainer(tmp_path / str(scale), steps=3, objective=Judging(scale), log_every=1, optimiser="sgd")
         fitting.fit()
-        weights_after.append(torch.cat([value.flatten() for value in fitting.model.parameters()]))
+        weights_after.append(torch.cat([value.flatten() for value in fitting.training.model.parameters()]))
         norms.append([line["gradient_norm"] for line in metrics(tiny_run(tmp_path / str(scale))) if "nll" in line])
     assert torch.equal(*weights_after)
     assert norms[0] == norms[1]

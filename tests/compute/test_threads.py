@@ -1,4 +1,4 @@
-"""How many threads: measured, unless somebody says it."""
+"""The number of threads: measured, unless it is given."""
 
 import pytest
 import torch
@@ -30,19 +30,19 @@ def takes(monkeypatch, seconds):
 )
 def test_more_are_taken_only_if_they_are_faster(monkeypatch, seconds, expected):
     takes(monkeypatch, seconds)
-    assert threads.measured(4) == expected
-    assert threads.measured(1) == 1
+    assert threads.fastest_count(4) == expected
+    assert threads.fastest_count(1) == 1
 
 
 def test_what_is_wanted_comes_before_what_was_and_both_before_a_measurement(monkeypatch):
     takes(monkeypatch, {1: 1.0, 2: 5.0})
-    monkeypatch.setattr(threads, "available", lambda: 2)
+    monkeypatch.setattr(threads, "available_processors", lambda: 2)
     assert threads.choose_threads(wanted=2, before=1) == 2
     assert threads.choose_threads(before=2) == 2
     assert threads.choose_threads() == 1
 
 
-def test_the_environment_is_heeded(monkeypatch):
+def test_the_environment_variable_counts(monkeypatch):
     takes(monkeypatch, {})
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert threads.choose_threads() == torch.get_num_threads()
@@ -50,4 +50,4 @@ def test_the_environment_is_heeded(monkeypatch):
 
 def test_the_measurement_itself_is_short():
     assert 0 < threads.seconds_with(1) < 5
-    assert threads.measured(2) in (1, 2)
+    assert threads.fastest_count(2) in (1, 2)

@@ -1,4 +1,4 @@
-"""Runs that earlier code wrote are read by today's and answer as they did. tests/stored_runs/make.py made them."""
+"""Runs that earlier code wrote are read by today's and answer as they did. stored_runs/make.py made them."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 import seqloom
 from seqloom.storage.run import FORMAT
-from tests.stored_runs.make import WORDS, answers
+from tests.storage.stored_runs.make import WORDS, answers
 
 STORED = sorted((Path(__file__).parent / "stored_runs").glob("format_*"))
 
@@ -23,7 +23,7 @@ def contents(folder):
 
 def test_there_is_a_stored_run_of_todays_format_and_of_every_one_before():
     formats = [json.loads((path / "format.json").read_bytes())["format"] for path in STORED]
-    assert sorted(formats) == list(range(1, FORMAT + 1)), "a new format needs a stored run: tests/stored_runs/make.py"
+    assert sorted(formats) == list(range(1, FORMAT + 1)), "a new format needs a stored run: see stored_runs/make.py"
 
 
 def test_a_stored_run_answers_as_it_did_and_reading_leaves_it_alone(stored):

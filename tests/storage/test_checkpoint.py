@@ -1,4 +1,4 @@
-"""Run folders: whole or not there, safe to open, and every misfit said in one line."""
+"""Run folders: complete or not there, safe to open, and every misfit reported in one line."""
 
 import errno
 import json
@@ -14,16 +14,17 @@ from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
 from seqloom.storage import files
 from seqloom.storage import run as checkpoint
-from seqloom.storage.run import Run, average, load_weights, save_weights
-from seqloom.storage.weights import skip_initialisation, weights_of
+from seqloom.storage.environment import store_environment
+from seqloom.storage.run import Run
+from seqloom.storage.weights import average, load_file, save_file, skip_initialisation, weights_of
 from seqloom.train.optimiser import NamedOptimiser
 
 
 class Tied(nn.Module):
-    def __init__(self, symbols: int = 10, size: int = 4):
+    def __init__(self, vocabulary: int = 10, size: int = 4):
         super().__init__()
-        self.embedding = nn.Embedding(symbols, size)
-        self.output = nn.Linear(size, symbols)
+        self.embedding = nn.Embedding(vocabulary, size)
+        self.output = nn.Linear(size, vocabulary)
         self.output.weight = self.embedding.weight
         self.register_buffer("count", torch.tensor(3))
 
@@ -52,7 +53,7 @@ def test_a_new_run_holds_its_recipe_and_format(tmp_path: Path) -> None:
     assert names(tmp_path) == ["run"]
 
 
-def test_a_folder_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
+def test_a_folder_with_files_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     run = new_run(tmp_path)  # an empty one is fine
     with pytest.raises(SeqloomError, match="--resume, or choose another --out"):
@@ -73,7 +74,7 @@ def test_a_folder_with_something_in_it_is_never_written_over(tmp_path: Path) -> 
         ("[]", "must hold a JSON object"),
     ],
 )
-def test_what_is_not_a_run_of_ours_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:
+def test_a_folder_that_is_not_a_run_is_refused_in_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "format.json").write_text(content)
     with pytest.raises(SeqloomError, match=message) as caught:
@@ -81,7 +82,7 @@ def test_what_is_not_a_run_of_ours_is_refused_in_one_line(tmp_path: Path, conten
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="no such folder"):
         Run.open(tmp_path / "nowhere")
 
@@ -95,7 +96,7 @@ def test_optimiser_state_survives_the_file_bit_for_bit(tmp_path: Path, optimiser
 
     def train(model: Tied, updater: NamedOptimiser, steps: int) -> None:
         for _ in range(steps):
-            updater.forget_gradients()
+            updater.clear_gradients()
             nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
             updater.step(0.01)
 
@@ -107,7 +108,7 @@ def test_optimiser_state_survives_the_file_bit_for_bit(tmp_path: Path, optimiser
     other = Tied()
     second = NamedOptimiser(other, settings)
     stored = run.checkpoint(3)
-    load_weights(other, stored.path / "model.safetensors")
+    load_file(other, stored.path / "model.safetensors")
     second.load(stored.optimiser(), stored.trainer()["scalars"], "here")
     again, _ = second.state()
     assert tensors
@@ -120,17 +121,17 @@ def test_optimiser_state_survives_the_file_bit_for_bit(tmp_path: Path, optimiser
 
 def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
     model, other = Tied(), Tied()
-    save_weights(weights_of(model), tmp_path / "w.safetensors")
+    save_file(weights_of(model), tmp_path / "w.safetensors")
     assert list(checkpoint.weights.read(tmp_path / "w.safetensors")) == ["count", "embedding.weight", "output.bias"]
-    load_weights(other, tmp_path / "w.safetensors")
+    load_file(other, tmp_path / "w.safetensors")
     assert torch.equal(other.output.weight, model.embedding.weight)
     assert other.output.weight is other.embedding.weight
     # a file that has the other of the two names serves as well
     stored = weights_of(model)
     stored["output.weight"] = stored.pop("embedding.weight")
-    save_weights(stored, tmp_path / "v.safetensors")
+    save_file(stored, tmp_path / "v.safetensors")
     third = Tied()
-    load_weights(third, tmp_path / "v.safetensors")
+    load_file(third, tmp_path / "v.safetensors")
     assert torch.equal(third.embedding.weight, model.embedding.weight)
 
 
@@ -141,19 +142,19 @@ def test_weights_that_do_not_fit_are_refused_in_one_line_and_change_nothing(tmp_
     def refusal(model: nn.Module) -> str:
         before = {name: value.clone() for name, value in weights_of(model).items()}
         with pytest.raises(SeqloomError) as caught:
-            load_weights(model, file)
+            load_file(model, file)
         assert all(torch.equal(value, before[name]) for name, value in weights_of(model).items())
         assert "\n" not in str(caught.value)
         assert str(file) in str(caught.value)
         return str(caught.value)
 
-    save_weights(whole, file)
-    assert "the vocabulary has 12 tokens, the weights 10" in refusal(Tied(symbols=12))
+    save_file(whole, file)
+    assert "the vocabulary has 12 tokens, the weights 10" in refusal(Tied(vocabulary=12))
     assert '"embedding.weight" has shape (10, 4), the model expects (10, 6)' in refusal(Tied(size=6))
     assert 'lacks tensor "weight" and 1 more' in refusal(nn.Linear(2, 2))
-    save_weights({**whole, "strange": torch.zeros(1)}, file)
+    save_file({**whole, "strange": torch.zeros(1)}, file)
     assert 'has the unknown tensor "strange"' in refusal(Tied())
-    save_weights(whole, file)
+    save_file(whole, file)
     content = file.read_bytes()
     for cut in (0, 5, 40, len(content) - 1):
         file.write_bytes(content[:cut])
@@ -220,7 +221,7 @@ class Countdown:
         return call
 
 
-def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_whole_checkpoint(
+def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_complete_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Save step 20 over step 20 and stop dead before each file operation in turn."""
@@ -272,7 +273,7 @@ def test_pruning_keeps_the_newest_and_the_named(tmp_path: Path) -> None:
     assert [found.step for found in run.checkpoints()] == [2, 4]
 
 
-def test_metrics_are_cut_back_to_what_a_checkpoint_knew(tmp_path: Path) -> None:
+def test_metrics_are_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     run.log({"step": 1, "loss": 2.5})
     size = run.metrics_size()
@@ -284,28 +285,28 @@ def test_metrics_are_cut_back_to_what_a_checkpoint_knew(tmp_path: Path) -> None:
     assert run.metrics_size() == size
 
 
-def test_a_changed_environment_is_said(tmp_path: Path) -> None:
+def test_a_changed_environment_is_reported(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    assert run.note_environment(device="cpu") == []
-    assert run.note_environment(device="cpu") == []
-    (remark,) = run.note_environment(device="cuda")
+    assert store_environment(run.path, device="cpu") == []
+    assert store_environment(run.path, device="cpu") == []
+    (remark,) = store_environment(run.path, device="cuda")
     assert remark.startswith("device was cpu and is now cuda")
 
 
 def test_the_average_of_checkpoints_is_their_mean_and_counters_are_left_alone(tmp_path: Path) -> None:
     for name, value, count in (("a", 1.0, 5), ("b", 2.0, 6), ("c", 6.0, 7)):
-        save_weights({"w": torch.full((2,), value), "n": torch.tensor(count)}, tmp_path / f"{name}.safetensors")
+        save_file({"w": torch.full((2,), value), "n": torch.tensor(count)}, tmp_path / f"{name}.safetensors")
     mean = average([tmp_path / f"{name}.safetensors" for name in "abc"])
     assert mean["w"].tolist() == [3.0, 3.0]
     assert mean["n"].item() == 5
-    save_weights({"w": torch.zeros(3)}, tmp_path / "d.safetensors")
+    save_file({"w": torch.zeros(3)}, tmp_path / "d.safetensors")
     with pytest.raises(SeqloomError, match="not checkpoints of one model"):
         average([tmp_path / "a.safetensors", tmp_path / "d.safetensors"])
     with pytest.raises(SeqloomError, match="nothing to average"):
         average([])
 
 
-def test_modules_without_first_values_draw_no_random_numbers_and_others_do_again() -> None:
+def test_skipping_initialisation_draws_no_random_numbers_and_ends_with_its_block() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     with skip_initialisation():

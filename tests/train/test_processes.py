@@ -17,14 +17,14 @@ from seqloom.train import processes
 from seqloom.train.display import Display
 from tests.exact.test_running_text import LINES
 from tests.exact.test_running_text import RECIPE as TEXT
-from tests.test_trainer import Breaking, metrics, state, tiny_run, trainer
+from tests.train.test_trainer import Breaking, metrics, state, tiny_run, trainer
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TOKENS = 90
 
 
 def train(path: Path, steps: int, fault: bool = False) -> None:
-    """Four micro-batches an update, and an odd number an epoch: one process has nothing in the last update."""
+    """Four micro-batches per update, and an odd number per epoch: one process has none in the last update."""
     processes.begin(torch.device("cpu"))
     with processes.lead_first():
         tiny_run(path)
@@ -32,7 +32,7 @@ def train(path: Path, steps: int, fault: bool = False) -> None:
         path, tokens=TOKENS, accumulate=4, steps=steps, validate_every=5, log_every=1, keep=1, optimiser="sgd",
         learning_rate=0.5, model=Breaking(range(1, 10_000)) if fault and processes.rank() == 1 else None,
     )  # fmt: skip
-    assert len(fitting.plan_of_epoch()) % 4 in (1, 3)
+    assert len(fitting.batches.plan_of(0)) % 4 in (1, 3)
     fitting.fit()
 
 
@@ -45,10 +45,10 @@ def train_text(path: Path, steps: int, resume: bool = False) -> None:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """What two processes wrote and said; see the end of this file. One start for all tests: it takes the longest."""
+    """What two processes wrote and printed; see the end of this file. Started once for all tests: it takes long."""
     path = tmp_path_factory.mktemp("two")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", "tests.test_processes", str(path)]
+    command += ["-m", "tests.train.test_processes", str(path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_two_processes_end_with_the_losses_and_weights_of_one(two: tuple[Path, s
     one_state, two_state = tiny_run(tmp_path).newest(), tiny_run(path).newest()
     assert one_state is not None
     assert two_state is not None
-    initial = weights.weights_of(trainer(tmp_path / "fresh", steps=1).model)
+    initial = weights.weights_of(trainer(tmp_path / "fresh", steps=1).training.model)
     for name, value in one_state.model().items():
         assert torch.allclose(value, two_state.model()[name], rtol=1e-5, atol=1e-6)
         assert not torch.allclose(value, initial[name], rtol=1e-2)  # training has moved it far more than that

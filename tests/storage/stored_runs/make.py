@@ -1,4 +1,4 @@
-"""Make a stored run: python -m tests.stored_runs.make FOLDER (for example tests/stored_runs/format_1).
+"""Make a stored run: python -m tests.storage.stored_runs.make FOLDER (for example tests/storage/stored_runs/format_1).
 
 A tiny model that spells words backwards, trained in seconds, and beside it what it answers. It is made once for
 each format of run folders, by the code of that day, and then never again: later code must read it and answer alike.
@@ -60,7 +60,7 @@ def make(folder: Path) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """What a run says: outputs with scores and log-probabilities, and the scores of given pairs."""
+    """What a run answers: outputs with scores and log-probabilities, and the scores of given pairs."""
     model = seqloom.load(folder, device="cpu")
     outputs = [
         [{"text": one.text, "score": one.score, "log_probs": one.log_probs} for one in found]

@@ -1,4 +1,4 @@
-"""A history against reading everything anew: whatever a search does to its rows, the next scores are the same."""
+"""The KV cache against a full forward: whatever a search does to its rows, the next scores are the same."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.nn.decoders.transformer import Transformer
-from seqloom.nn.layers.kv_cache import LEAST_ROOM, History
+from seqloom.nn.layers.kv_cache import LEAST_ROOM, KVCache
 from seqloom.types import Padded, hold, select
 from tests.building import VOCABULARY, build, memory_for
 
@@ -21,8 +21,8 @@ def tokens(rows, generator):
     return torch.randint(4, VOCABULARY, (rows,), generator=generator)
 
 
-class Followed:
-    """Rows with a state, and beside it what each has been given: the slow way to the same scores."""
+class Rows:
+    """Rows with their state, and all their tokens so far, from which a full forward computes the expected scores."""
 
     def __init__(self, decoder, memory, rows_each, seed):
         self.decoder, self.memory = decoder, memory
@@ -40,13 +40,13 @@ class Followed:
         torch.testing.assert_close(logits, expected)
 
     def rerank(self):
-        """Each row of a source goes on from any row of it."""
+        """Each row continues any row of its source."""
         each = len(self.given) // self.memory.rows
         parents = torch.randint(each, (len(self.given),), generator=self.generator)
         self.take(self.memory.owner(len(self.given)) * each + parents)
 
     def leave(self):
-        """One source is done."""
+        """One source is finished and leaves."""
         if self.memory.rows > 1:
             each = len(self.given) // self.memory.rows
             gone = int(torch.randint(self.memory.rows, (), generator=self.generator))
@@ -55,7 +55,7 @@ class Followed:
             self.take((keep[:, None] * each + torch.arange(each)).flatten())
 
     def shuffle(self):
-        """Rows, each with its own copy of the source, in any order."""
+        """Rows in any order, each with its own copy of the source."""
         rows = torch.randperm(len(self.given), generator=self.generator)
         self.memory = self.memory.select(self.memory.owner(len(self.given))[rows])
         self.take(rows)
@@ -72,40 +72,40 @@ class Followed:
 )
 @settings(max_examples=40, deadline=None)
 @torch.no_grad()
-def test_a_history_is_as_good_as_reading_everything_anew(memory_size, rows_each, actions, seed):
-    followed = Followed(decoder(memory_size), memory_for(decoder(memory_size), SOURCES), rows_each, seed)
+def test_scores_with_a_cache_equal_those_of_a_full_forward(memory_size, rows_each, actions, seed):
+    rows = Rows(decoder(memory_size), memory_for(decoder(memory_size), SOURCES), rows_each, seed)
     for action in ("step", *actions, "step"):
-        getattr(followed, action)()
+        getattr(rows, action)()
 
 
 @torch.no_grad()
-def test_it_stays_right_and_small_beyond_its_buffer():
+def test_a_cache_stays_right_and_small_when_its_buffer_is_full():
     ours = decoder()
-    followed = Followed(ours, memory_for(ours, SOURCES), 3, seed=3)
+    rows = Rows(ours, memory_for(ours, SOURCES), 3, seed=3)
     for _ in range(3 * LEAST_ROOM):
-        followed.step()
-        followed.rerank()
-    history = followed.state["history"]
-    # rows of a source soon descend from one: all of 48 steps times 3 rows would be 144 nodes
-    assert history.nodes < 3 * LEAST_ROOM + 3 * LEAST_ROOM + 10 < 3 * 3 * LEAST_ROOM
-    assert history.buffer.layers[0].shape[3] == history.buffer.capacity < 144
+        rows.step()
+        rows.rerank()
+    cache = rows.state["cache"]
+    # rows of a source soon share a prefix: without sharing, 48 steps of 3 rows would be 144 nodes
+    assert cache.nodes < 3 * LEAST_ROOM + 3 * LEAST_ROOM + 10 < 3 * 3 * LEAST_ROOM
+    assert cache.buffer.layers[0].shape[3] == cache.buffer.capacity < 144
 
 
 @torch.no_grad()
-def test_reranking_and_going_on_copy_no_key():
+def test_reranking_and_further_steps_copy_no_keys():
     ours = decoder()
-    followed = Followed(ours, memory_for(ours, SOURCES), 3, seed=3)
-    followed.step()
-    followed.step()
-    buffer = followed.state["history"].buffer
+    rows = Rows(ours, memory_for(ours, SOURCES), 3, seed=3)
+    rows.step()
+    rows.step()
+    buffer = rows.state["cache"].buffer
     for _ in range(5):
-        followed.rerank()
-        followed.step()
-    assert followed.state["history"].buffer is buffer
+        rows.rerank()
+        rows.step()
+    assert rows.state["cache"].buffer is buffer
 
 
 @torch.no_grad()
-def test_rows_may_hold_their_history():
+def test_rows_can_hold_their_cache():
     ours, generator = decoder(), torch.Generator().manual_seed(1)
     memory = memory_for(ours, SOURCES)
     first, second, third = (tokens(3, generator) for _ in range(3))
@@ -114,18 +114,18 @@ def test_rows_may_hold_their_history():
     mask = torch.tensor([False, True, False])
     logits, _ = ours.step(third, hold(mask, after, before), memory)
     held, _ = ours.step(third, before, memory)
-    gone_on, _ = ours.step(third, after, memory)
-    torch.testing.assert_close(logits, torch.where(mask[:, None], held, gone_on))
+    continued, _ = ours.step(third, after, memory)
+    torch.testing.assert_close(logits, torch.where(mask[:, None], held, continued))
 
 
-def test_steps_with_and_without_gradients_may_follow_each_other():
+def test_steps_with_and_without_gradients_can_alternate():
     ours, generator = decoder(), torch.Generator().manual_seed(3)
     memory = memory_for(ours, SOURCES)
     state, logits = ours.start(memory), []
     given = torch.stack([tokens(3, generator) for _ in range(5)], dim=1)
-    for place, gradients in enumerate([True, False, True, False, False]):
+    for position, gradients in enumerate([True, False, True, False, False]):
         with torch.set_grad_enabled(gradients):
-            scores, state = ours.step(given[:, place], state, memory)
+            scores, state = ours.step(given[:, position], state, memory)
             logits.append(scores)
     expected = ours(memory, Padded(given, torch.full((3,), 5))).scores
     torch.testing.assert_close(torch.stack(logits, dim=1), expected)
@@ -133,7 +133,7 @@ def test_steps_with_and_without_gradients_may_follow_each_other():
 
 
 @torch.no_grad()
-def test_prefixes_of_several_lengths():
+def test_prefixes_of_different_lengths():
     ours, generator = decoder(), torch.Generator().manual_seed(2)
     memory, lengths = memory_for(ours, SOURCES), torch.tensor([4, 1, 3])
     prefix = torch.randint(4, VOCABULARY, (3, 4), generator=generator)
@@ -146,5 +146,5 @@ def test_prefixes_of_several_lengths():
         torch.testing.assert_close(logits[row], alone.scores[0, -1])
 
 
-def test_an_empty_history_has_no_nodes():
-    assert History.empty(3, torch.device("cpu")).nodes == 0
+def test_an_empty_cache_has_no_nodes():
+    assert KVCache.empty(3, torch.device("cpu")).nodes == 0

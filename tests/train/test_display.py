@@ -14,14 +14,14 @@ from typing import TextIO
 import pytest
 
 from seqloom.train import display as module
-from seqloom.train.display import Display, clock
+from seqloom.train.display import Display, duration
 
 MARK = "\x00"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
-class Clock:
-    """Time that passes when told to."""
+class FakeTime:
+    """Time that a test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -31,10 +31,10 @@ class Clock:
 
 
 @pytest.fixture
-def time_passes(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    hand = Clock()
-    monkeypatch.setattr(module, "monotonic", hand)
-    return hand
+def time_passes(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    made = FakeTime()
+    monkeypatch.setattr(module, "monotonic", made)
+    return made
 
 
 class Terminal:
@@ -44,7 +44,7 @@ class Terminal:
         self.leader, follower = pty.openpty()
         self.stream: TextIO = os.fdopen(follower, "w")
         self.received: Queue[bytes] = Queue()
-        Thread(target=self.receive, daemon=True).start()  # a terminal nobody reads blocks its writer after 4 kB
+        Thread(target=self.receive, daemon=True).start()  # a terminal that is not read blocks its writer after 4 kB
 
     def receive(self) -> None:
         try:
@@ -72,20 +72,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     made.stream.close()
 
 
-def train(display: Display, steps: int = 3, hand: Clock | None = None, pause: float = 1.0) -> None:
+def train(display: Display, steps: int = 3, clock: FakeTime | None = None, pause: float = 1.0) -> None:
     for step in range(1, steps + 1):
-        if hand:
-            hand.now += pause
+        if clock:
+            clock.now += pause
         display.update(step, 1, loss=2.0, rate=12345.6, learning_rate=3e-4, gradient_norm=1.5)
 
 
-def test_lines_come_at_intervals_and_at_validations(time_passes: Clock) -> None:
+def test_lines_come_at_intervals_and_at_validations(time_passes: FakeTime) -> None:
     stream = io.StringIO()
     with Display(stream=stream, interval=15) as display:
         display.begin(100, 1234, "g2p")
-        train(display, steps=40, hand=time_passes)
-        display.validated(40, {"exact": 12.5}, best=True)
-        display.validated(41, {"exact": 11.5}, best=False)
+        train(display, steps=40, clock=time_passes)
+        display.validation(40, {"exact": 12.5}, best=True)
+        display.validation(41, {"exact": 11.5}, best=False)
         display.end("finished")
     first, at_15, at_30, best, worse, last = stream.getvalue().splitlines()
     assert first == "g2p: 1,234 parameters, 100 steps"
@@ -125,25 +125,25 @@ def test_everything_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert "summary" in output.err
 
 
-def test_the_silent_one_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_display_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with Display.quiet() as display:
         display.interval = 0
         display.begin(10, 5, "title")
         train(display)
-        display.validated(3, {"exact": 1.0}, best=True)
+        display.validation(3, {"exact": 1.0}, best=True)
         display.sample("a", "b", "c")
         display.say("hello")
         display.end("summary")
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_panel_shows_the_numbers_the_best_validation_and_a_sample(terminal: Terminal, time_passes: Clock) -> None:
+def test_the_panel_shows_numbers_the_best_validation_and_a_sample(terminal: Terminal, time_passes: FakeTime) -> None:
     with Display(stream=terminal.stream) as display:
         display.begin(100, 1234567, "g2p")
-        display.validated(1, {"exact": 71.25}, best=True)
-        display.validated(2, {"exact": 60.5}, best=False)
+        display.validation(1, {"exact": 71.25}, best=True)
+        display.validation(2, {"exact": 60.5}, best=False)
         display.sample("loom", "L UW [M]", "L UW M")
-        train(display, steps=50, hand=time_passes)
+        train(display, steps=50, clock=time_passes)
         display.say("a [remark]")
         display.end("summary")
     shown = terminal.shown()
@@ -164,15 +164,15 @@ def test_the_panel_shows_the_numbers_the_best_validation_and_a_sample(terminal: 
     assert shown.rindex("summary") > shown.rindex("╯")
 
 
-def test_the_panel_is_drawn_at_most_four_times_a_second(terminal: Terminal, time_passes: Clock) -> None:
+def test_the_panel_is_drawn_at_most_four_times_per_second(terminal: Terminal, time_passes: FakeTime) -> None:
     with Display(stream=terminal.stream) as display:
         display.begin(10_000, 5, "title")
         terminal.shown()
-        train(display, steps=1000, hand=time_passes, pause=0.002)  # two seconds
+        train(display, steps=1000, clock=time_passes, pause=0.002)  # two seconds
         assert 7 <= terminal.shown().count("╰") <= 8
 
 
-def test_an_update_between_two_pictures_costs_next_to_nothing(terminal: Terminal) -> None:
+def test_an_update_between_two_drawings_costs_next_to_nothing(terminal: Terminal) -> None:
     with Display(stream=terminal.stream) as display:
         display.begin(10_000, 5, "title")
         start = time.perf_counter()
@@ -211,7 +211,7 @@ def test_the_smoothed_loss_of_a_steady_loss_is_that_loss_from_the_first_update()
 
 
 def test_time_left_counts_from_the_first_step_seen_so_that_resumed_training_is_not_flattered(
-    time_passes: Clock,
+    time_passes: FakeTime,
 ) -> None:
     display = Display.quiet()
     display.begin(1000, 5, "resumed")
@@ -222,5 +222,5 @@ def test_time_left_counts_from_the_first_step_seen_so_that_resumed_training_is_n
     assert display.remaining() == pytest.approx(97 * 2)
 
 
-def test_a_clock_reads_as_people_read_it() -> None:
-    assert [clock(7.9), clock(754), clock(3723)] == ["0:07", "12:34", "1:02:03"]
+def test_durations_are_in_minutes_and_hours() -> None:
+    assert [duration(7.9), duration(754), duration(3723)] == ["0:07", "12:34", "1:02:03"]

@@ -41,11 +41,11 @@ ENCODERS = {
 }
 
 
-def predictor(decoder: str, encoder: str = "recurrent", seed: int = 1) -> Predictor:
-    """A model that was never trained: all that is asked of it is to be the same in pieces."""
+def predictor(decoder: str, encoder: str = "recurrent", seed: int = 1, **task: bool) -> Predictor:
+    """A model that was never trained: it only has to be the same in pieces."""
     online = DECODERS[decoder]["type"] != "recurrent"
     recipe = {
-        "task": {"source": {"type": "text", "units": "char"}, "target": {"type": "text", "units": "char"}},
+        "task": {"source": {"type": "text", "units": "char"}, "target": {"type": "text", "units": "char"}, **task},
         "encoder": ENCODERS[encoder],
         "decoder": DECODERS[decoder],
         "search": {"type": "prefix_beam" if online else "beam", "beam_size": 2},
@@ -54,8 +54,8 @@ def predictor(decoder: str, encoder: str = "recurrent", seed: int = 1) -> Predic
     }
     full = complete(recipe, "test")
     task = build_task(full)
-    task.source.fit([ALPHABET])
     task.target.fit([ALPHABET[:3]])
+    task.source.fit([ALPHABET])
     torch.manual_seed(seed)
     model = build_model(full, task.source, task.target)
     for parameter in model.parameters():  # far from even, so that outputs are not empty
@@ -63,7 +63,7 @@ def predictor(decoder: str, encoder: str = "recurrent", seed: int = 1) -> Predic
     return Predictor(System(model, task, full))
 
 
-def wishes(decoder: str) -> dict:
+def waiting(decoder: str) -> dict:
     return {"wait": 2} if decoder == "wait" else {}
 
 
@@ -77,8 +77,8 @@ def test_a_stream_ends_as_the_whole_does_and_what_was_final_stays(decoder, encod
     @settings(max_examples=12, deadline=None)
     @given(st.lists(st.text(ALPHABET, max_size=4), min_size=1, max_size=6).filter(any), st.integers(1, 3))
     def check(chunks, width):
-        (whole,) = model.candidates(["".join(chunks)], beam_size=width, **wishes(decoder))
-        stream = model.stream(beam_size=width, **wishes(decoder))
+        (whole,) = model.candidates(["".join(chunks)], beam_size=width, **waiting(decoder))
+        stream = model.stream(beam_size=width, **waiting(decoder))
         final = ""
         for chunk in chunks:
             now = stream.feed(chunk)
@@ -95,6 +95,19 @@ def test_a_stream_ends_as_the_whole_does_and_what_was_final_stays(decoder, encod
         assert stream.close() == end
 
     check()
+
+
+def test_a_stream_obeys_the_constraints_of_its_task_as_predict_does():
+    """A bag is known when its source is: until then nothing is certain."""
+    model = predictor("wait", joint=True, bag=True)
+    free = predictor("wait", joint=True)
+    for source in ("abcab", "ffa", "d"):
+        stream = model.stream(wait=2)
+        assert {stream.feed(letter).final for letter in source} == {""}
+        found = stream.close().final
+        assert sorted(found) == sorted(source)
+        assert [found] == model.predict([source], wait=2)
+    assert sorted(free.predict(["ffa"], wait=2)[0]) != sorted("ffa")
 
 
 @pytest.mark.parametrize("decoder", ["transducer", "ctc", "neural transducer", "emission"])
@@ -148,3 +161,21 @@ def test_a_text_is_written_as_it_is_read_a_line_a_line(monkeypatch, capsys):
     assert capsys.readouterr().out == "".join(answers.get(source, "") + "\n" for source in sources)
     assert len(told) == 2
     assert all("ms per input" in line for line in told)
+
+
+def test_a_language_model_counts_in_a_stream_as_it_does_in_a_prediction():
+    model, recipe = predictor("transducer", seed=2), {"task": {"target": {"type": "text", "units": "char"}}}
+    recipe |= {"decoder": {"type": "recurrent", "embedding_size": 8, "size": 8}, "search": {"type": "sample"}}
+    full = complete(recipe, "test")
+    torch.manual_seed(3)
+    lm = Predictor(System(build_model(full, None, model.task.target), build_task(full), full))
+    lm.task.target.fit([ALPHABET[:3]])
+    for parameter in lm.model.parameters():
+        torch.nn.init.uniform_(parameter, -1.0, 1.0)
+    changed = 0
+    for source in ("abcab", "ffeedc", "dabbac", "aabbccddeeff", "fedcba", "cafe"):
+        with model.stream(lm=lm, lm_weight=0.5, beam_size=2) as stream:
+            stream.feed(source)
+        assert [stream.close().final] == model.predict([source], lm=lm, lm_weight=0.5, beam_size=2)
+        changed += stream.close().final != model.predict([source], beam_size=2)[0]
+    assert changed
