@@ -366,12 +366,12 @@ def made(
 
     @cache  # several runs may ask for it
     def make(folder: Path) -> Data:
-        from seqloom.data.generators.catalogue import as_lines, generated
+        from seqloom.data.generators.catalogue import as_lines, make_examples
 
-        drawn = generated(name, train if unseen else train + test, 1, settings)
+        drawn = make_examples(name, train if unseen else train + test, 1, settings)
         known, others = drawn[:train], drawn[train:]
         if unseen:
-            others = generated(name, test, 2, {**settings, **unseen})
+            others = make_examples(name, test, 2, {**settings, **unseen})
         return Data(
             written(folder, f"{called or name}-train.tsv", as_lines(known)),
             None,

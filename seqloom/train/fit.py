@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from seqloom.config.recipes import override
 from seqloom.config.settings import build_settings
 from seqloom.contracts import Head, Task
 from seqloom.data import dataset
+from seqloom.data.cache import cache_folder
+from seqloom.data.lines import repeatable
 from seqloom.errors import SeqloomError
 from seqloom.inference.system import System
 from seqloom.nn.model import Model
@@ -51,7 +52,7 @@ def fit(
     display = display or (Display() if processes.is_lead() else Display.quiet())
     if not resume:
         Run.refuse_existing(out)
-    with dataset.repeatable(data, cache_folder()) as rows, dataset.repeatable(valid, cache_folder()) as valid_rows:
+    with repeatable(data, cache_folder()) as rows, repeatable(valid, cache_folder()) as valid_rows:
         # 1. The recipe, every default filled in, and its task. The codecs of an earlier run are loaded with it.
         if resume:
             run = open_to_resume(out)
@@ -115,12 +116,6 @@ def fit(
     )
     summary = trainer.fit()
     return Predictor(System(model, task, full, run.path, trust), summary)
-
-
-def cache_folder() -> Path:
-    """Where encoded corpora are kept: $SEQLOOM_CACHE, or the user's cache."""
-    ours = os.environ.get("SEQLOOM_CACHE")
-    return Path(ours) if ours else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
 
 
 def open_to_resume(out: str | Path) -> Run:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqloom.config.automatic import choose
+from seqloom.config.automatic import recipe_for
 from seqloom.config.complete import complete, fill, sections
 from seqloom.config.recipes import difference, override, read_recipe
-from seqloom.data import dataset
+from seqloom.data.lines import is_pipe, paths_of
+from seqloom.data.readers import examples
+from seqloom.data.report import Report
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
@@ -44,7 +46,7 @@ def choose_recipe(
     reading = fill(sections()["data"], given.get("data", {}), "data", trust)
     options = {name: reading[name] for name in ("skip_bad", "max_characters")}
     try:
-        choice = choose(survey(dataset.examples(data, columns=2, **options)))
+        choice = recipe_for(survey(examples(data, columns=2, **options)))
     except SeqloomError as error:
         if "not 1 column" in str(error):
             raise SeqloomError(
@@ -104,7 +106,7 @@ def without_data(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def add_data(full: Recipe, given: Recipe, data: Data, valid: Data, report: dataset.Report) -> None:
+def add_data(full: Recipe, given: Recipe, data: Data, valid: Data, report: Report) -> None:
     """Complete a recipe from the data: how long outputs may get, unless given, and which files to resume with."""
     decoder, ratio = full["decoder"], report.length_ratio
     if "length_ratio" in decoder and "length_ratio" not in given["decoder"]:
@@ -112,7 +114,7 @@ def add_data(full: Recipe, given: Recipe, data: Data, valid: Data, report: datas
     if ratio == 0 and "length_offset" in decoder and "length_offset" not in given["decoder"]:  # a language model
         decoder["length_offset"] = LENGTH_OF_TEXT if report.running else report.longest_target + 1
     for name, values in (("train", data), ("valid", valid)):
-        paths = dataset.paths_of(values)
-        if paths and not any(map(dataset.is_pipe, paths)):  # a pipe cannot be read again
+        paths = paths_of(values)
+        if paths and not any(map(is_pipe, paths)):  # a pipe cannot be read again
             absolute = [os.path.abspath(path) for path in paths]  # a run may be resumed from another folder
             full["data"][name] = absolute[0] if len(absolute) == 1 else absolute

@@ -97,7 +97,7 @@ def test_no_place_that_may_not_follow_might_have_stood_there(command: Command, r
     ("words", "complaint"),
     [
         ((SOURCE, "--truth", "0 9 1"), "place 9 is beyond a source of 4 elements"),
-        ((SOURCE, "--truth", "zero"), "whole numbers from 0 on"),
+        ((SOURCE, "--truth", "zero"), "integers from 0 on"),
         (("0.1,0.1 0.2,0.3",), "a ring needs 3 elements or more, and the source '0.1,0.1 0.2,0.3' has 2"),
         (("0.1 0.2 0.3",), "vectors of 1 component; expected 2"),
     ],

@@ -25,7 +25,7 @@ from seqloom.nn.model import Model
 from seqloom.predictor import Predictor
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
-from seqloom.tasks.text import Text as RunningText
+from seqloom.tasks.text import RunningText
 from seqloom.types import Batch, Padded, select
 from tests.building import SMALL, build, source, tensors
 from tests.cli import conftest

@@ -19,8 +19,8 @@ from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import FIRST, Edit, Hamming
 from seqloom.objectives.raml import RewardAugmented
-from seqloom.tasks.pairs import Pairs, teacher_forced
-from seqloom.tasks.text import Text
+from seqloom.tasks.pairs import Pairs, inputs_and_targets
+from seqloom.tasks.text import RunningText
 from seqloom.types import Batch, Padded
 from tests.building import BOS, EOS, VOCABULARY, build, source
 
@@ -239,7 +239,7 @@ def translator():
 
 
 def batch_of(*targets, reads=None):
-    inputs, wanted = zip(*(teacher_forced(np.array(target, dtype=np.int64)) for target in targets))
+    inputs, wanted = zip(*(inputs_and_targets(np.array(target, dtype=np.int64)) for target in targets))
     return Batch(reads, Padded.stack(inputs), Padded.stack(wanted), tuple(range(len(targets)))).to("cpu")
 
 
@@ -399,7 +399,7 @@ def test_a_running_text_is_refused():
     codec = TextCodec(units="char")
     for carry in (True, False):
         with pytest.raises(ValueError, match="a running text has no targets"):
-            objective().suit(Text(target=codec, carry=carry))
+            objective().suit(RunningText(target=codec, carry=carry))
     objective().suit(Pairs(target=codec))
 
 

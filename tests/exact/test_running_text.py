@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import seqloom
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
-from seqloom.data import batching, dataset
+from seqloom.data import batching
 from seqloom.data.codecs.text import Text as Codec
 from seqloom.data.special_tokens import EOS
+from seqloom.data.split import last_tenth
 from seqloom.errors import SeqloomError
 from seqloom.inference.generation import continue_text
 from seqloom.inference.running_text import in_one_pass, in_windows
@@ -24,7 +25,7 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 from seqloom.train.display import Display
 from seqloom.types import Batch, Padded, flatten, nest
 
@@ -181,7 +182,7 @@ def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
 @settings(deadline=None)
 @given(st.text(alphabet="ab \n"))
 def test_texts_round_trip_with_their_line_breaks(value: str) -> None:
-    task = Text(target=Codec(units="char").fit(["ab "]))
+    task = RunningText(target=Codec(units="char").fit(["ab "]))
     assert task.decode(task.encode(value)) == value
 
 
@@ -265,7 +266,7 @@ def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("sizes", "cut"), [([9] * 90 + [2201] * 10, 98), ([5, 5], 1), ([1] * 10, 9), ([1, 1, 100], 2)])
 def test_what_is_held_out_is_a_tenth_of_the_text_not_of_its_lines(sizes: list[int], cut: int) -> None:
-    held = dataset._last_tenth(np.array(sizes))
+    held = last_tenth(np.array(sizes))
     assert held.tolist() == [False] * cut + [True] * (len(sizes) - cut)
 
 
@@ -302,7 +303,7 @@ def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dic
 def test_a_text_too_short_for_its_micro_batches_is_one_line_and_a_short_one_has_all_its_epochs() -> None:
     with pytest.raises(SeqloomError, match="3 tokens, too few for 4 micro-batches"):
         batching.columns_of_text(3, 8, 2, groups=4)
-    task = Text(target=Codec(units="char"), window=16)
+    task = RunningText(target=Codec(units="char"), window=16)
     lengths = np.array([[0, 11]])
     for epoch in range(6):
         assert len(task.plan(lengths, 64, 1, epoch)) == 1

@@ -13,7 +13,7 @@ from seqloom.nn.heads.value import Value
 from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.model import Model
 from seqloom.objectives.squared_error import SquaredError
-from seqloom.tasks.pairs import Pairs, teacher_forced
+from seqloom.tasks.pairs import Pairs, inputs_and_targets
 from seqloom.types import Batch, Memory, Output, Padded
 from tests.building import VOCABULARY, build, source
 
@@ -107,7 +107,7 @@ def test_the_value_with_the_smallest_loss_is_the_least_squares_solution():
 
 
 def test_vector_targets_start_with_a_zero_vector_and_have_no_eos():
-    inputs, outputs = teacher_forced(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    inputs, outputs = inputs_and_targets(np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert inputs.tolist() == [[0.0, 0.0], [1.0, 2.0]]
     assert outputs.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     made = Pairs(source=Numbers(), target=Numbers()).batch([np.ones((2, 2), np.float32)], [np.ones((1, 3), np.float32)])

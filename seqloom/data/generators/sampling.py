@@ -1,4 +1,4 @@
-"""What generators share: no source twice, and settings that can be."""
+"""What all generators need: distinct sources, and settings within their range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seqloom.types import Example
 
 
 def distinct(examples: Iterator[Example]) -> Iterator[Example]:
-    """Each source once, so that a part held out stays unseen."""
+    """Each source once, so that what is held out is not in the training data."""
     seen: set[str] = set()
     for example in examples:
         if example.source not in seen:
@@ -17,8 +17,8 @@ def distinct(examples: Iterator[Example]) -> Iterator[Example]:
             yield example
 
 
-def expect(generator: str, key: str, value: int, least: int, most: int | None = None) -> None:
-    """Refuse a number that cannot be."""
+def check_range(generator: str, key: str, value: int, least: int, most: int | None = None) -> None:
+    """Refuse a number outside its range."""
     if value < least or (most is not None and value > most):
         range_ = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
         raise SeqloomError(f"{generator}: {key} is {value:,}, expected {range_}; ask for a number in that range")

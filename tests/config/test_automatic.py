@@ -1,4 +1,4 @@
-"""A recipe chosen by looking at the data: each kind is known by its examples, and text that is like it stays text."""
+"""A recipe chosen for the data: each kind is recognised by its examples, and text that resembles it stays text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import seqloom
-from seqloom.config import automatic as choosing
-from seqloom.config.automatic import Choice, choose
+from seqloom.config import automatic
+from seqloom.config.automatic import Choice, recipe_for
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
 from seqloom.data.generators.adding import adding
@@ -44,15 +44,15 @@ KINDS = [
 ]
 
 
-def chosen(pairs: list[Example] | Pairs) -> Choice:
-    return choose(survey(pair if isinstance(pair, Example) else Example(*pair) for pair in pairs))
+def choice_for(pairs: list[Example] | Pairs) -> Choice:
+    return recipe_for(survey(pair if isinstance(pair, Example) else Example(*pair) for pair in pairs))
 
 
 @pytest.mark.parametrize(("examples", "recipe", "why"), KINDS)
-def test_each_kind_is_known_and_its_recipe_takes_what_is_changed(
+def test_each_kind_is_recognised_and_its_recipe_takes_the_settings(
     examples: list[Example], recipe: str, why: str
 ) -> None:
-    choice = chosen(examples)
+    choice = choice_for(examples)
     assert choice.recipe == recipe
     assert choice.reasons[0].startswith(f"Chose the recipe {recipe}: {len(examples)} pairs, sources are ")
     assert why in choice.reasons[0]
@@ -62,24 +62,24 @@ def test_each_kind_is_known_and_its_recipe_takes_what_is_changed(
 
 def test_one_bad_line_of_many_changes_nothing_and_many_do() -> None:
     bad = Example("no points here", "0 1 2 0")
-    assert chosen([*hull(200), bad]).recipe == "hull"
-    assert chosen([*hull(200), Example("0.1 0.2 0.3", "0 1 2 0")]).recipe == "hull"
-    assert chosen([*hull(200), *[bad] * 20]).recipe != "hull"
+    assert choice_for([*hull(200), bad]).recipe == "hull"
+    assert choice_for([*hull(200), Example("0.1 0.2 0.3", "0 1 2 0")]).recipe == "hull"
+    assert choice_for([*hull(200), *[bad] * 20]).recipe != "hull"
 
 
-def test_places_of_which_some_are_left_out_need_no_order_of_all() -> None:
+def test_places_with_some_left_out_need_not_be_a_full_order() -> None:
     pairs = [("0.1,0.5 0.2,0.4 0.9,0.1 0.4,0.2", target) for target in ("2 0", "1 3 0", "3 1")] * 10
-    choice = chosen(pairs)
+    choice = choice_for(pairs)
     assert choice.recipe == "sorting"
     assert 'task.valid=""' in choice.settings
     assert "some of their places" in choice.reasons[0]
-    assert 'task.valid=""' not in chosen(sorting(30)).settings
+    assert 'task.valid=""' not in choice_for(sorting(30)).settings
 
 
 def test_places_are_counted_from_0_and_none_is_beyond_the_source() -> None:
     rows = [(each.source, " ".join(str(int(place) + 1) for place in each.target.split())) for each in sorting(60)]
-    assert chosen(rows).recipe != "sorting"
-    assert chosen([("0.3,0.1 0.2,0.9 0.5,0.5", "0 3 1 0")] * 20).recipe != "hull"
+    assert choice_for(rows).recipe != "sorting"
+    assert choice_for([("0.3,0.1 0.2,0.9 0.5,0.5", "0 3 1 0")] * 20).recipe != "hull"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_places_are_counted_from_0_and_none_is_beyond_the_source() -> None:
         [(each.source, each.target) for each in introductions(60)],
     ],
 )
-def test_text_that_is_like_them_stays_text(pairs: Pairs) -> None:
-    assert chosen(pairs).recipe in ("dates", "g2p-lstm", "multi30k-transformer")
+def test_text_that_resembles_them_stays_text(pairs: Pairs) -> None:
+    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-transformer")
 
 
 def points(example: Example) -> np.ndarray:
@@ -117,7 +117,7 @@ def places(example: Example) -> list[int]:
 
 
 @pytest.mark.parametrize(("examples", "recipe", "why"), KINDS)
-def test_what_was_chosen_trains(
+def test_the_chosen_recipe_trains(
     examples: list[Example], recipe: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
@@ -126,19 +126,19 @@ def test_what_was_chosen_trains(
 
 
 @pytest.mark.parametrize("array", [np.asarray, torch.as_tensor, lambda value: np.asarray(value).tolist()])
-def test_arrays_are_known_as_their_texts_are(array: Callable[[Any], Any]) -> None:
+def test_arrays_are_recognised_like_their_texts(array: Callable[[Any], Any]) -> None:
     for recipe, examples in (("hull", hull(40)), ("tour", tour(40)), ("sorting", sorting(40)), ("delaunay", TRIANGLES)):
-        assert chosen([(array(points(each)), places(each)) for each in examples]).recipe == recipe
-        assert chosen([(array(points(each)), np.array(places(each))) for each in examples]).recipe == recipe
-    assert chosen([(array(points(each)), each.target) for each in parity(40)]).recipe == "parity"
-    assert chosen([(array(points(each)), float(each.target)) for each in adding(40, length=4)]).recipe == "adding"
+        assert choice_for([(array(points(each)), places(each)) for each in examples]).recipe == recipe
+        assert choice_for([(array(points(each)), np.array(places(each))) for each in examples]).recipe == recipe
+    assert choice_for([(array(points(each)), each.target) for each in parity(40)]).recipe == "parity"
+    assert choice_for([(array(points(each)), float(each.target)) for each in adding(40, length=4)]).recipe == "adding"
     pairs = [(array(points(each)), [place, 1 - place]) for each in hull(40) for place in (0, 1)]
-    assert chosen(pairs).recipe == "sorting"
+    assert choice_for(pairs).recipe == "sorting"
 
 
 def test_a_story_may_be_a_list_of_sentences() -> None:
     pairs = [(each.source.replace(". ", ".|").split("|"), each.target) for each in whereabouts(40)]
-    assert chosen(pairs).recipe == "babi"
+    assert choice_for(pairs).recipe == "babi"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,6 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
 
 
 def test_rows_of_a_batch_are_those_of_the_recipes():
-    recipes = {recipe for recipe, *_ in choosing.KINDS.values()}
+    recipes = {recipe for recipe, *_ in automatic.KINDS.values()}
     rows = {name: read_recipe(name)["task"].get("rows", 0) for name in recipes}
-    assert {name: number for name, number in rows.items() if number} == choosing.ROWS
+    assert {name: number for name, number in rows.items() if number} == automatic.ROWS
