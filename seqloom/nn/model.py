@@ -47,14 +47,14 @@ class Model(nn.Module, Finder):
             memory = Memory.empty(rows, self.device)
         else:
             assert source is not None, "this model reads a source"
-            memory = self.encoder(self.known(source), attention)
+            memory = self.encoder(self.replace_unknown(source), attention)
             if self.decoder.reads_source:
                 if memory.states.shape[1] != source.values.shape[1]:
                     raise ValueError("this decoder chooses from the source: it needs an encoder with a state a token")
                 memory = replace(memory, parts={**memory.parts, "source": Memory(source.values, source.lengths)})
         return self.decoder.prepare(memory)
 
-    def known(self, source: Padded) -> Padded:
+    def replace_unknown(self, source: Padded) -> Padded:
         """The source as the encoder reads it: tokens that it has no vector for are one."""
         if self.decoder.unknown is None:
             return source
@@ -94,12 +94,12 @@ class Model(nn.Module, Finder):
         details: bool = True,
     ) -> list[list[Hypothesis]]:
         memory = self.encode(self.pad(encoded))
-        begun = None if prefix is None else Padded.stack([prefix] * len(encoded)).to(self.device)
-        found = search(self.decoder, memory, begun, constraints)
-        found = [self.in_inputs(each, len(own)) for each, (own, *_) in zip(found, encoded)]
-        return [self.aligned(memory, entry, each) for entry, each in enumerate(found)] if attention else found
+        prefixes = None if prefix is None else Padded.stack([prefix] * len(encoded)).to(self.device)
+        found = search(self.decoder, memory, prefixes, constraints)
+        found = [self.times_in_inputs(each, len(own)) for each, (own, *_) in zip(found, encoded)]
+        return [self.with_attention(memory, entry, each) for entry, each in enumerate(found)] if attention else found
 
-    def in_inputs(self, found: Sequence[Hypothesis], length: int) -> list[Hypothesis]:
+    def times_in_inputs(self, found: Sequence[Hypothesis], length: int) -> list[Hypothesis]:
         """Hypotheses of a source of that length, their times counted in inputs rather than in encoder states."""
         stride = self.encoder.stride if self.encoder is not None else 1
         return [
@@ -107,7 +107,7 @@ class Model(nn.Module, Finder):
             for one in found
         ]
 
-    def aligned(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+    def with_attention(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
         """The hypotheses of one source with their attention to it."""
         forced = teacher_force(self.decoder, memory, entry, found)
         return [replace(one, attention=each.alignment or None) for one, each in zip(found, forced)]

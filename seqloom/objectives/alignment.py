@@ -39,14 +39,14 @@ class Alignment(Objective):
 
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         super().suit(task, decoder, search)
-        if not hasattr(decoder, "aligned"):
+        if not hasattr(decoder, "align"):
             raise ValueError('trains decoders of type "neural_transducer" only')
 
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         decoder, memory = model.decoder, model.encode(batch.source, len(batch.targets.lengths))
         evenly = self.training and progress < self.even
         with without_dropout(decoder):
-            aligned = decoder.aligned(memory, batch.targets, even=evenly, beam_size=self.beam_size)
+            aligned = decoder.align(memory, batch.targets, even=evenly, beam_size=self.beam_size)
         output = decoder(memory, aligned.inputs)
         weights = aligned.possible[:, None].expand_as(aligned.targets.values)
         smoothing = self.label_smoothing if self.training else 0.0

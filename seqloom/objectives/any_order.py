@@ -52,8 +52,8 @@ class AnyOrder(Objective):
         lengths, width = as_numpy(batch.targets.lengths), batch.targets.values.shape[1]
         places = np.arange(width)
         fixed = places >= lengths[:, None, None] - 1  # (B, 1, U)
-        drawn = np.where(fixed, 1 + places, chance.random((len(lengths), self.orders, width)))
-        return replace(batch, extra={**batch.extra, ORDERS: torch.from_numpy(drawn.argsort(-1))})
+        keys = np.where(fixed, 1 + places, chance.random((len(lengths), self.orders, width)))
+        return replace(batch, extra={**batch.extra, ORDERS: torch.from_numpy(keys.argsort(-1))})
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         if not self.training:
@@ -62,19 +62,19 @@ class AnyOrder(Objective):
         memory = model.encode(batch.source, len(batch.targets.lengths))
         orders: Tensor = batch.extra[ORDERS]  # (B, K, U)
         if progress < self.uniform:
-            chosen = ordered(batch, orders[:, 0])
+            chosen = reorder(batch, orders[:, 0])
         else:
             with torch.no_grad():
-                every = ordered(batch, orders.flatten(0, 1))
-                likely = model.decoder.log_prob(memory, every.inputs, every.targets).unflatten(0, orders.shape[:2])
+                every = reorder(batch, orders.flatten(0, 1))
+                log_probs = model.decoder.log_prob(memory, every.inputs, every.targets).unflatten(0, orders.shape[:2])
                 if self.choose == "sample":  # the largest of log p plus Gumbel noise is a draw from p
-                    likely = likely - torch.empty_like(likely).exponential_().log()
-            best = likely.argmax(1)  # (B,)
-            chosen = ordered(batch, orders[torch.arange(len(best), device=best.device), best])
+                    log_probs = log_probs - torch.empty_like(log_probs).exponential_().log()
+            best = log_probs.argmax(1)  # (B,)
+            chosen = reorder(batch, orders[torch.arange(len(best), device=best.device), best])
         return self.cross_entropy.of(model.decoder(memory, chosen.inputs), chosen)
 
 
-def ordered(batch: Batch, orders: Tensor) -> Batch:
+def reorder(batch: Batch, orders: Tensor) -> Batch:
     """The batch with its targets in other orders, n a source: rows of one source stand together.  (B * n, U)"""
     rows = torch.arange(len(orders), device=orders.device) // (len(orders) // len(batch.targets.lengths))
     targets = batch.targets.values[rows].gather(1, orders)

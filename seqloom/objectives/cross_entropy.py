@@ -21,7 +21,7 @@ from seqloom.nn.ops.linear import Projection
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Batch, Loss, Output, Padded, detach
 
-NONE: Mapping[str, float] = MappingProxyType({})
+NO_COSTS: Mapping[str, float] = MappingProxyType({})
 ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
 
 
@@ -31,7 +31,7 @@ class CrossEntropy(Objective):
     `costs` are weights of what parts say their work costs, by name: {ponder = 0.001}. They count in training alone.
     """
 
-    def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NONE):
+    def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NO_COSTS):
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must be in [0, 1)")
@@ -76,12 +76,12 @@ def cross_entropy(
     output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of given tokens, summed as below; weights are (rows, U)."""
-    packing, (thought, project) = Packing(targets.mask), output.positions
-    hidden, symbols = packing.pack(thought), packing.pack(targets.values)  # (N, D), (N,): no padding
+    packing, (vectors, project) = Packing(targets.mask), output.positions
+    hidden, tokens = packing.pack(vectors), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)
     if isinstance(project, Projection):
-        return projected_cross_entropy(hidden, project, symbols, smoothing, shares)
-    return smoothed_cross_entropy(project(hidden), symbols, smoothing, shares)
+        return projected_cross_entropy(hidden, project, tokens, smoothing, shares)
+    return smoothed_cross_entropy(project(hidden), tokens, smoothing, shares)
 
 
 def smoothed_cross_entropy(
@@ -119,12 +119,12 @@ class Losses:
         gold = self.log_probs.gather(1, self.targets[:, None])[:, 0]
         self.correct = self.sum(gold == self.log_probs.amax(dim=-1))
         self.nll = self.total = -self.sum(gold)
-        self.symbols: Tensor | None = None  # which can occur, where not all can
+        self.possible: Tensor | None = None  # which can occur, where not all can
         if self.smoothing:
             mean = self.log_probs.mean(dim=-1)
             if not mean.isfinite().all():  # tokens that cannot occur take no share
-                self.symbols = self.log_probs.isfinite()
-                mean = self.log_probs.masked_fill(~self.symbols, 0).sum(-1) / self.symbols.sum(-1)
+                self.possible = self.log_probs.isfinite()
+                mean = self.log_probs.masked_fill(~self.possible, 0).sum(-1) / self.possible.sum(-1)
             self.total = (1 - self.smoothing) * self.nll - self.smoothing * self.sum(mean)
 
     def sum(self, values: Tensor) -> Tensor:
@@ -134,8 +134,8 @@ class Losses:
     def gradient(self) -> Tensor:
         """At the scores, p - (1 - e) gold - e / tokens; the log-probabilities are overwritten.  (N, V)"""
         gradient = self.log_probs.exp_()
-        if self.symbols is not None:
-            gradient.sub_(self.symbols * (self.smoothing / self.symbols.sum(-1, keepdim=True)))
+        if self.possible is not None:
+            gradient.sub_(self.possible * (self.smoothing / self.possible.sum(-1, keepdim=True)))
         elif self.smoothing:
             gradient.sub_(self.smoothing / gradient.shape[-1])
         share = gradient.new_full((len(self.targets), 1), self.smoothing - 1)

@@ -25,7 +25,7 @@ from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss, Padded
 
 
-class Emission(Objective):
+class EmissionPolicyGradient(Objective):
     """Without drop-out, so that what is drawn is what is scored. `samples` ways of writing a target are drawn.
 
     Validated, it is -log p of the target by the likeliest coins. Count: tokens and EOS of targets with no more tokens
@@ -41,7 +41,7 @@ class Emission(Objective):
 
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         super().suit(task, decoder, search)
-        if not hasattr(decoder, "written"):
+        if not hasattr(decoder, "emission_path"):
             raise ValueError('trains decoders of type "emission" only')
 
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
@@ -51,35 +51,38 @@ class Emission(Objective):
             memory = model.encode(batch.source, len(targets.lengths))
             owner = memory.owner(len(targets.lengths) * samples)
             repeated = Padded(targets.values[owner], targets.lengths[owner])
-            written = decoder.written(memory, repeated, draw=self.training)
-            output = decoder(memory, written.inputs)
-        possible = written.possible
+            path = decoder.emission_path(memory, repeated, draw=self.training)
+            output = decoder(memory, path.inputs)
+        possible = path.possible
         count = (targets.lengths * possible[::samples]).sum()
         logs = {"impossible": (~possible[::samples]).sum()}
         if not self.training:
-            weights = possible[:, None].expand_as(written.targets.values)
-            total, nll, _ = cross_entropy(output, written.targets, weights=weights)
+            weights = possible[:, None].expand_as(path.targets.values)
+            total, nll, _ = cross_entropy(output, path.targets, weights=weights)
             return Loss(total, count, {**logs, "nll": nll})
-        tokens, hidden, free = written.targets.values, output.hidden, written.free
-        real = written.targets.mask & possible[:, None] & (tokens != decoder.eos)  # (rows, T + 1): a state each
+        tokens, hidden, free = path.targets.values, output.hidden, path.free
+        real = path.targets.mask & possible[:, None] & (tokens != decoder.eos)  # (rows, T + 1): a state each
         emits = real & (tokens != decoder.blanks[0])
-        chance = decoder.chance(hidden)
-        chosen = functional.logsigmoid(torch.where(emits, chance, -chance))  # log pi(b)
-        said = decoder.symbols(hidden[emits]).gather(1, tokens[emits][:, None])[:, 0]  # (N,)
-        rewards = torch.zeros_like(chosen).masked_scatter(emits, said.to(chosen.dtype))
+        logits = decoder.emission_logit(hidden)
+        action_log_probs = functional.logsigmoid(torch.where(emits, logits, -logits))  # log pi(b)
+        log_probs = decoder.token_log_probs(hidden[emits]).gather(1, tokens[emits][:, None])[:, 0]  # (N,)
+        rewards = torch.zeros_like(action_log_probs).masked_scatter(emits, log_probs.to(action_log_probs.dtype))
         if self.bound:
-            rewards = rewards + chosen * (real & ~free)
+            rewards = rewards + action_log_probs * (real & ~free)
         returns = rewards.detach().flip(1).cumsum(1).flip(1)
-        surprise = returns - self.judge(hidden.detach())[:, :, 0]
-        gain = rewards + (surprise.detach() * chosen + self.share(progress) * entropy(chance)) * free
-        total = ((surprise.square() * free).sum() - gain.sum()) / samples
+        advantage = returns - self.judge(hidden.detach())[:, :, 0]
+        gain = (
+            rewards
+            + (advantage.detach() * action_log_probs + self.entropy_weight(progress) * bernoulli_entropy(logits)) * free
+        )
+        total = ((advantage.square() * free).sum() - gain.sum()) / samples
         return Loss(total, count, {**logs, "reward": rewards.detach().sum() / samples})
 
-    def share(self, progress: float) -> float:
+    def entropy_weight(self, progress: float) -> float:
         """How much of the coins' entropy is added."""
         return self.entropy * (1 - progress)
 
 
-def entropy(chance: Tensor) -> Tensor:
+def bernoulli_entropy(logits: Tensor) -> Tensor:
     """Of coins with these logits."""
-    return -(chance.sigmoid() * functional.logsigmoid(chance) + (-chance).sigmoid() * functional.logsigmoid(-chance))
+    return -(logits.sigmoid() * functional.logsigmoid(logits) + (-logits).sigmoid() * functional.logsigmoid(-logits))

@@ -45,5 +45,5 @@ class EndToEnd(Objective):
 
     def mixture(self, scores: Tensor) -> Tensor:
         """How much of each token the next input is: nothing of most.  (rows, V) -> (rows, V)"""
-        best, symbols = scores.topk(min(self.top_k, scores.shape[1]), dim=1)
-        return torch.zeros_like(scores).scatter(1, symbols, torch.softmax(best, dim=1).to(scores.dtype))
+        best, tokens = scores.topk(min(self.top_k, scores.shape[1]), dim=1)
+        return torch.zeros_like(scores).scatter(1, tokens, torch.softmax(best, dim=1).to(scores.dtype))

@@ -23,7 +23,7 @@ from seqloom.contracts import Objective
 from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import drawn, followed, room
+from seqloom.objectives.paths import follow_paths, length_limit, sample_paths
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss
 
@@ -62,28 +62,28 @@ class ExpectedReward(Objective):
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         if not self.training:
             return self.cross_entropy(model, batch, progress)
-        decoder, count, longest = model.decoder, self.samples, room(batch.targets, self.longest)
+        decoder, count, longest = model.decoder, self.samples, length_limit(batch.targets, self.longest)
         with without_dropout(model):
             memory = model.encode(batch.source, batch.inputs.values.shape[0])
-            paths = drawn(decoder, memory, count, longest)
-            output = followed(decoder, memory, paths.tokens)
-            likely = decoder(memory, batch.inputs) if self.likelihood else None
-            usual = drawn(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
+            paths = sample_paths(decoder, memory, count, longest)
+            output = follow_paths(decoder, memory, paths.tokens)
+            forced = decoder(memory, batch.inputs) if self.likelihood else None
+            greedy = sample_paths(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
         rewards = self.reward.of_paths(paths.tokens, batch.targets, decoder.eos, output.hidden)  # (rows,)
         sources = len(rewards) // count
         if self.judge is not None:
             expected = self.judge(output.hidden.detach())[:, :, 0]  # (rows, U)
-        elif usual is not None:
-            of_usual = self.reward.of_paths(usual.tokens, batch.targets, decoder.eos, rewards)  # (B,)
-            expected = of_usual.repeat_interleave(count)[:, None]
+        elif greedy is not None:
+            of_greedy = self.reward.of_paths(greedy.tokens, batch.targets, decoder.eos, rewards)  # (B,)
+            expected = of_greedy.repeat_interleave(count)[:, None]
         else:
             expected = baseline_of(rewards.view(sources, count), self.baseline).view(-1, 1)
-        surprise = rewards[:, None] - expected  # (rows, 1) or (rows, U)
-        total = cross_entropy(output, paths.tokens, weights=surprise.detach() * paths.free)[0] / count
+        advantage = rewards[:, None] - expected  # (rows, 1) or (rows, U)
+        total = cross_entropy(output, paths.tokens, weights=advantage.detach() * paths.free)[0] / count
         if self.judge is not None:
-            total = total + (surprise.square() * paths.free).sum() / count
-        if likely is not None:
-            total = total + self.likelihood * cross_entropy(likely, batch.targets)[0]
+            total = total + (advantage.square() * paths.free).sum() / count
+        if forced is not None:
+            total = total + self.likelihood * cross_entropy(forced, batch.targets)[0]
         logs = {"reward": rewards.sum() / count}
         return Loss(total, torch.tensor(sources, device=total.device), logs)
 

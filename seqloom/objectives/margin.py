@@ -46,7 +46,7 @@ class Violations:
     """Where targets were not far enough above the beam, and by which prefix."""
 
     found: Tensor  # (B, U)
-    symbols: Tensor  # (B, U): the last of the wrong prefix
+    tokens: Tensor  # (B, U): the last of the wrong prefix
     prefixes: Tensor  # (B, U, U): those before it
     on_gold: Tensor  # (B, U): those before it are the target's
 
@@ -109,7 +109,7 @@ class BeamSearchOptimisation(Objective):
         (count, longest), device = targets.shape, targets.device
         sources, ranks = torch.arange(count, device=device), torch.arange(width, device=device)
         state = decoder.start_rows(memory, count * width)
-        constraints = self.begun(decoder, memory, batch, width)
+        constraints = self.start_constraints(decoder, memory, batch, width)
         tokens = torch.full((count * width,), decoder.bos, device=device)
         prefixes = targets.new_zeros(count * width, 0)
         live = (ranks == 0).expand(count, -1)  # (B, K)
@@ -126,28 +126,28 @@ class BeamSearchOptimisation(Objective):
             scores[sources, place, gold] = right.masked_fill(last, float("-inf"))  # whatever the constraints say
 
             each = min(width, scores.shape[2])
-            best, symbols = (part.view(count, -1) for part in topk(scores.flatten(0, 1), each))  # (B, K * each)
+            best, choices = (part.view(count, -1) for part in topk(scores.flatten(0, 1), each))  # (B, K * each)
             best, chosen = topk(best, width)  # (B, K)
-            symbols, parents = symbols.gather(1, chosen), chosen // each
+            choices, parents = choices.gather(1, chosen), chosen // each
             rank = torch.where(last, 0, width - 1)
             # Also where scores are not numbers: then the loss is none either, and training says so.
             violated = ~(right - best[sources, rank] >= 1) & (time < lengths)
             parent = parents[sources, rank]
             before = functional.pad(prefixes.view(count, width, -1)[sources, parent], (0, longest - time))  # (B, U)
-            steps.append((violated, symbols[sources, rank], before, parent == place))
+            steps.append((violated, choices[sources, rank], before, parent == place))
 
             anew = violated[:, None]
-            symbols, parents = torch.where(anew, gold[:, None], symbols), torch.where(anew, place[:, None], parents)
+            choices, parents = torch.where(anew, gold[:, None], choices), torch.where(anew, place[:, None], parents)
             live = torch.where(anew, ranks == 0, best > float("-inf"))
             if decoder.eos is not None:
-                live = live & (symbols != decoder.eos)
-            place = ((parents == place[:, None]) & (symbols == gold[:, None])).int().argmax(dim=1)
-            rows, tokens = (sources[:, None] * width + parents).flatten(), symbols.flatten()
+                live = live & (choices != decoder.eos)
+            place = ((parents == place[:, None]) & (choices == gold[:, None])).int().argmax(dim=1)
+            rows, tokens = (sources[:, None] * width + parents).flatten(), choices.flatten()
             state, constraints = select(state, rows), constraints and constraints.select(rows)
             prefixes = torch.cat([prefixes[rows], tokens[:, None]], dim=1)
         return Violations(*(torch.stack(part, dim=1) for part in zip(*steps)))
 
-    def begun(self, decoder: Decoder, memory: Memory, batch: Batch, width: int) -> Constraints | None:
+    def start_constraints(self, decoder: Decoder, memory: Memory, batch: Batch, width: int) -> Constraints | None:
         """The constraints of the task before the first token, `width` rows a source; the limit ends nothing here."""
         if not self.constrained:
             return None
@@ -157,16 +157,16 @@ class BeamSearchOptimisation(Objective):
                 "objective.constrained = true, but the task constrains nothing: set task.bag, or leave it out"
             )
         limit = torch.maximum(decoder.limit(memory), batch.targets.lengths)
-        begun = replace(Constraints.begin(found, decoder, limit, None), eos=None)
-        return begun.select(memory.owner(len(limit) * width))
+        started = replace(Constraints.begin(found, decoder, limit, None), eos=None)
+        return started.select(memory.owner(len(limit) * width))
 
     def total(self, decoder: Decoder, memory: Memory, batch: Batch, violations: Violations) -> Tensor:
         """The loss of all violations, with a gradient: targets in one pass, wrong prefixes in another."""
-        thought, project = decoder(memory, batch.inputs).positions
+        vectors, project = decoder(memory, batch.inputs).positions
         entries, places = violations.found.nonzero(as_tuple=True)  # (N,)
-        gold, wrong = batch.targets.values[entries, places], violations.symbols[entries, places]
+        gold, wrong = batch.targets.values[entries, places], violations.tokens[entries, places]
         prefixes = violations.prefixes[entries, places]  # (N, U)
-        right = hidden = thought[entries, places]  # (N, D)
+        right = hidden = vectors[entries, places]  # (N, D)
         (others,) = (~violations.on_gold[entries, places]).nonzero(as_tuple=True)  # who need a pass of their own
         if len(others):
             ends, rows = places[others], torch.arange(len(others), device=others.device)
@@ -177,20 +177,20 @@ class BeamSearchOptimisation(Objective):
         margins = 1 - scores_of(right, project, gold) + scores_of(hidden, project, wrong)
         margins = margins.clamp(min=0)  # rounded otherwise than in the search, one may be kept after all
         if self.cost == "bleu":
-            said = [[*row[:place], symbol] for row, place, symbol in lists(prefixes, places, wrong)]
-            meant = [row[: place + 1] for row, place in lists(batch.targets.values[entries], places)]
+            outputs = [[*row[:place], token] for row, place, token in lists(prefixes, places, wrong)]
+            references = [row[: place + 1] for row, place in lists(batch.targets.values[entries], places)]
             margins = margins * torch.as_tensor(
-                1 - bleu.rewards(said, meant), dtype=margins.dtype, device=margins.device
+                1 - bleu.rewards(outputs, references), dtype=margins.dtype, device=margins.device
             )
         return margins.sum()
 
 
-def scores_of(hidden: Tensor, project: Callable[[Tensor], Tensor], symbols: Tensor) -> Tensor:
+def scores_of(hidden: Tensor, project: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
     """The logit of one token a row.  (N, D), (N,) -> (N,)"""
     if not isinstance(project, Projection):
-        return project(hidden).gather(1, symbols[:, None])[:, 0]
-    scores = (hidden * functional.embedding(symbols, project.weight)).sum(dim=1)
-    return scores if project.bias is None else scores + project.bias[symbols]
+        return project(hidden).gather(1, tokens[:, None])[:, 0]
+    scores = (hidden * functional.embedding(tokens, project.weight)).sum(dim=1)
+    return scores if project.bias is None else scores + project.bias[tokens]
 
 
 def lists(*columns: Tensor) -> Any:

@@ -21,7 +21,7 @@ from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.annealing import Annealing
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import Paths, drawn, followed, room
+from seqloom.objectives.paths import Paths, follow_paths, length_limit, sample_paths
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Memory, Padded
 
@@ -57,15 +57,15 @@ class Mixer(Objective):
         with without_dropout(model) if drawing else nullcontext():
             memory = model.encode(batch.source, len(targets.lengths))
             paths = self.paths(decoder, memory, targets, given)
-            output = followed(decoder, memory, paths.tokens)
+            output = follow_paths(decoder, memory, paths.tokens)
         rewards = self.reward.of_paths(paths.tokens, targets, decoder.eos, output.hidden)  # (B,)
-        surprise = rewards[:, None] - self.judge(output.hidden.detach())[:, :, 0]  # (B, U)
+        advantage = rewards[:, None] - self.judge(output.hidden.detach())[:, :, 0]  # (B, U)
         places = torch.arange(paths.tokens.values.shape[1], device=rewards.device)
-        taught = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))
-        weight = torch.where(paths.free, surprise.detach(), taught.to(rewards.dtype))
+        forced = paths.tokens.mask & ((places < given) | (targets.lengths[:, None] <= given))
+        weight = torch.where(paths.free, advantage.detach(), forced.to(rewards.dtype))
         learned, _, _ = cross_entropy(output, paths.tokens, weights=weight)
-        total = learned + (surprise.square() * paths.free).sum()
-        count = (taught | paths.free).sum()
+        total = learned + (advantage.square() * paths.free).sum()
+        count = (forced | paths.free).sum()
         return Loss(total, count, {"reward": count * rewards.mean(), "given": count * given})
 
     @staticmethod
@@ -77,7 +77,7 @@ class Mixer(Objective):
             return Paths(targets, nothing)
         begun = Padded(targets.values[longer, :given], torch.full_like(longer, given)) if given else None
         ours = memory if len(longer) == memory.rows else memory.select(longer)
-        written = drawn(decoder, ours, 1, room(targets, 1.5), prefix=begun)
+        written = sample_paths(decoder, ours, 1, length_limit(targets, 1.5), prefix=begun)
         width = max(targets.values.shape[1], written.free.shape[1])
         tokens, free = (functional.pad(each, (0, width - each.shape[1])) for each in (targets.values, nothing))
         wider = (0, width - written.free.shape[1])

@@ -33,7 +33,7 @@ class Drawing(Sampling):
 
 
 @torch.no_grad()
-def drawn(
+def sample_paths(
     decoder: Decoder, memory: Memory, count: int, longest: int, *, prefix: Padded | None = None, likeliest: bool = False
 ) -> Paths:
     """So many outputs a source, of at most `longest` tokens, drawn from the model, or of its likeliest tokens.
@@ -56,7 +56,7 @@ def drawn(
     return Paths(replace(padded, values=tokens * padded.mask), free)
 
 
-def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
+def follow_paths(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
     """What the decoder thinks along given outputs, in one pass."""
     begin = torch.full_like(paths.values[:, :1], decoder.bos)
     return decoder(memory, Padded(torch.cat([begin, paths.values[:, :-1]], dim=1), paths.lengths))
@@ -65,22 +65,22 @@ def followed(decoder: Decoder, memory: Memory, paths: Padded) -> Output:
 @torch.no_grad()
 def log_probs(output: Output, tokens: Padded) -> Tensor:
     """Of each token, 0 at padding, without a gradient.  (rows, U)"""
-    packing, (thought, project) = Packing(tokens.mask), output.positions
-    hidden, symbols = packing.pack(thought), packing.pack(tokens.values)  # (N, D), (N,)
+    packing, (vectors, project) = Packing(tokens.mask), output.positions
+    hidden, gold = packing.pack(vectors), packing.pack(tokens.values)  # (N, D), (N,)
     losses = []
-    for some, wanted in zip(hidden.split(ROWS), symbols.split(ROWS)):
-        scores = project(some)  # (ROWS, V)
+    for rows, wanted in zip(hidden.split(ROWS), gold.split(ROWS)):
+        scores = project(rows)  # (ROWS, V)
         precise = torch.promote_types(scores.dtype, torch.float32)  # a sum of many needs the digits
         losses.append(functional.cross_entropy(scores.to(precise), wanted, reduction="none"))
     return packing.unpack(-torch.cat(losses)[:, None])[:, :, 0]
 
 
-def bodies(tokens: Padded, eos: int | None) -> list[list[int]]:
+def token_lists(tokens: Padded, eos: int | None) -> list[list[int]]:
     """The tokens of each row, without EOS: what rewards compare."""
     rows = [row[:length] for row, length in zip(tokens.values.tolist(), tokens.lengths.tolist())]
     return [row[:-1] if row and row[-1] == eos else row for row in rows]
 
 
-def room(targets: Padded, factor: float) -> int:
+def length_limit(targets: Padded, factor: float) -> int:
     """How many tokens an output may have beside targets of this batch: some more than the longest of them."""
     return max(round(factor * targets.values.shape[1]), 1)

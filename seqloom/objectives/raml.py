@@ -56,11 +56,11 @@ class RewardAugmented(Objective):
             raise ValueError(f"samples = {samples} must be at least 1, and 2 with a reward, whose weights compare them")
         if reward and not temperature:
             raise ValueError("temperature = 0 draws nothing for the reward to weigh; take 0.85, or no reward")
-        symbols = vocabulary - len(SPECIAL)
-        if symbols < 2:
-            raise ValueError(f"a vocabulary of {symbols} real tokens has nothing to substitute, expected 2 or more")
+        real_tokens = vocabulary - len(SPECIAL)
+        if real_tokens < 2:
+            raise ValueError(f"a vocabulary of {real_tokens} real tokens has nothing to substitute, expected 2 or more")
         near = Hamming if distance == "hamming" else Edit
-        self.near = near(symbols, temperature, calibrated) if temperature else None
+        self.near = near(real_tokens, temperature, calibrated) if temperature else None
         self.reward = Reward(reward, reward_of, decode) if reward else None
         self.samples, self.reward_temperature = samples, reward_temperature
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
@@ -80,11 +80,11 @@ class RewardAugmented(Objective):
         inputs, targets, sizes = map(as_numpy, (batch.inputs.values, batch.targets.values, batch.targets.lengths))
         lengths = sizes - 1  # without EOS
         rows = np.repeat(np.arange(len(lengths)), self.samples)
-        bodies = np.where(positions_below(lengths, int(lengths.max())), targets[:, : lengths.max()], PAD)
-        near_to = Padded(bodies[rows], lengths[rows])
+        tokens = np.where(positions_below(lengths, int(lengths.max())), targets[:, : lengths.max()], PAD)
+        near_to = Padded(tokens[rows], lengths[rows])
         drawn = self.near.draw(near_to, chance)
         extra = batch.extra if self.samples == 1 else {**batch.extra, "weights": self.weights(near_to, drawn)}
-        given, wanted = framed(drawn, inputs[rows, 0], targets[rows, lengths[rows]])
+        given, wanted = inputs_and_targets(drawn, inputs[rows, 0], targets[rows, lengths[rows]])
         return replace(batch, inputs=given, targets=wanted, extra=extra).to("cpu")
 
     def weights(self, targets: Padded, drawn: Padded) -> np.ndarray:
@@ -102,7 +102,7 @@ class RewardAugmented(Objective):
         return self.cross_entropy.of(model(batch), batch, weights)
 
 
-def framed(outputs: Padded, begins: np.ndarray, ends: np.ndarray) -> tuple[Padded, Padded]:
+def inputs_and_targets(outputs: Padded, begins: np.ndarray, ends: np.ndarray) -> tuple[Padded, Padded]:
     """Outputs as inputs, after BOS, and as targets, before EOS.  (N, U) -> (N, U + 1)"""
     targets = np.pad(outputs.values, ((0, 0), (0, 1)), constant_values=PAD)
     targets[np.arange(len(ends)), outputs.lengths] = ends

@@ -23,16 +23,16 @@ from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
-from seqloom.objectives.paths import bodies, room
+from seqloom.objectives.paths import length_limit, token_lists
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Memory, Padded
 
 
 @dataclass(frozen=True)
-class Walk:
+class Episodes:
     """Decisions of each row, S of them, until it has ended, and what came of them."""
 
-    thoughts: Tensor  # (rows, S, D)
+    features: Tensor  # (rows, S, D)
     ends: Tensor  # (rows, S): the log-probability to end
     wrote: Tensor  # (rows, S): rather than read
     free: Tensor  # (rows, S): both were possible
@@ -84,7 +84,7 @@ class ReadWrite(Objective):
 
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         super().suit(task, decoder, search)
-        if not hasattr(decoder, "decisions"):
+        if not hasattr(decoder, "policy_log_probs"):
             raise ValueError('trains decoders of type "agent" only')
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
@@ -98,77 +98,79 @@ class ReadWrite(Objective):
         with torch.no_grad(), without_dropout(model):
             memory = model.encode(batch.source)
             memory = memory.select(memory.owner(memory.rows * count))  # rows of a source read on by themselves
-            walk = walked(agent, memory, room(batch.targets, self.longest), likeliest=not self.training)
-            quality, delays, proportions = self.judged(walk, memory, batch.targets, agent.eos)
+            episodes = run_episodes(
+                agent, memory, length_limit(batch.targets, self.longest), likeliest=not self.training
+            )
+            quality, delays, proportions = self.score(episodes, memory, batch.targets, agent.eos)
         sources = torch.tensor(len(batch.targets.lengths), device=quality.device)
-        worth = quality[:, -1] + delays.sum(1)  # (rows,)
-        logs = {"reward": worth, "quality": quality[:, -1], "proportion": proportions}
+        reward = quality[:, -1] + delays.sum(1)  # (rows,)
+        logs = {"reward": reward, "quality": quality[:, -1], "proportion": proportions}
         logs = {name: values.sum() / count for name, values in logs.items()}
         if not self.training:
-            return Loss(-worth.sum(), sources, logs)
+            return Loss(-reward.sum(), sources, logs)
         # What follows a decision: the quality still to be gained, and its own and all later delays.
-        follows = quality[:, -1:] - quality.gather(1, walk.written) + delays.flip(1).cumsum(1).flip(1)  # (rows, S)
-        surprise = follows - self.judge(walk.thoughts)[:, :, 0]
-        reads, writes = choices(agent, walk.thoughts, walk.ends)
-        chosen = torch.where(walk.wrote, writes, reads)
-        undecided = -(reads * reads.exp() + writes * writes.exp())
-        learned = -surprise.detach() * chosen - self.entropy * undecided + surprise.square()
-        return Loss(learned.masked_fill(~walk.free, 0).sum() / count, sources, logs)
+        returns = quality[:, -1:] - quality.gather(1, episodes.written) + delays.flip(1).cumsum(1).flip(1)  # (rows, S)
+        advantage = returns - self.judge(episodes.features)[:, :, 0]
+        reads, writes = decision_log_probs(agent, episodes.features, episodes.ends)
+        action_log_probs = torch.where(episodes.wrote, writes, reads)
+        entropy = -(reads * reads.exp() + writes * writes.exp())
+        learned = -advantage.detach() * action_log_probs - self.entropy * entropy + advantage.square()
+        return Loss(learned.masked_fill(~episodes.free, 0).sum() / count, sources, logs)
 
-    def judged(self, walk: Walk, memory: Memory, targets: Padded, eos: int) -> tuple[Tensor, Tensor, Tensor]:
+    def score(self, episodes: Episodes, memory: Memory, targets: Padded, eos: int) -> tuple[Tensor, Tensor, Tensor]:
         """The quality after so many tokens (rows, U + 1), what delays cost (rows, S), the proportions (rows,)."""
-        rows, width = walk.tokens.values.shape
-        found, wanted = bodies(walk.tokens, None), bodies(targets, eos)
+        rows, width = episodes.tokens.values.shape
+        found, wanted = token_lists(episodes.tokens, None), token_lists(targets, eos)
         references = [wanted[row * len(wanted) // rows] for row in range(rows)]
         prefixes = [each[:count] for each in found for count in range(width + 1)]  # the whole once it is over
         values = self.reward(prefixes, [each for each in references for _ in range(width + 1)])
-        quality = torch.as_tensor(values, device=walk.ends.device).to(walk.ends.dtype).view(rows, width + 1)
+        quality = torch.as_tensor(values, device=episodes.ends.device).to(episodes.ends.dtype).view(rows, width + 1)
         in_a_row = torch.zeros_like(memory.lengths) + 1  # the first state is read before anything is decided
         costs = []
-        for wrote in walk.wrote.unbind(1):
+        for wrote in episodes.wrote.unbind(1):
             in_a_row = torch.where(wrote, 0, in_a_row + 1)
             costs.append(torch.sign(in_a_row - self.waits) + 1)
-        delays = self.waits_weight * torch.stack(costs, dim=1).to(quality.dtype) * walk.live
-        symbols = walk.wrote & walk.live & (walk.written < walk.tokens.lengths[:, None])  # EOS is none
-        sums, lengths = (walk.times * symbols).sum(1).to(quality.dtype), walk.tokens.lengths
+        delays = self.waits_weight * torch.stack(costs, dim=1).to(quality.dtype) * episodes.live
+        visible = episodes.wrote & episodes.live & (episodes.written < episodes.tokens.lengths[:, None])  # EOS is none
+        sums, lengths = (episodes.times * visible).sum(1).to(quality.dtype), episodes.tokens.lengths
         proportions = torch.where(lengths > 0, sums / (lengths.clamp(min=1) * memory.lengths), 1.0)
         too_late = self.proportion_weight * (proportions - self.proportion).clamp(min=0)
-        final = walk.live.sum(1) - 1  # where each row made its last step
+        final = episodes.live.sum(1) - 1  # where each row made its last step
         return quality, delays.scatter_add(1, final[:, None], too_late[:, None]), proportions
 
 
-def choices(agent: Any, thoughts: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+def decision_log_probs(agent: Any, features: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probabilities to read, and to write whatever it is, where both are possible."""
-    reads, writes = agent.decisions(thoughts, ends)
+    reads, writes = agent.policy_log_probs(features, ends)
     return reads, writes + torch.log1p(-ends.clamp(max=-1e-6).exp())  # who is sure of the end never writes
 
 
-def drawn(chance: Tensor) -> Tensor:
+def draw_bernoulli(chance: Tensor) -> Tensor:
     """True with such a probability.  (rows,)"""
     return torch.rand_like(chance) < chance
 
 
-def walked(agent: Any, memory: Memory, longest: int, likeliest: bool = False) -> Walk:
+def run_episodes(agent: Any, memory: Memory, longest: int, likeliest: bool = False) -> Episodes:
     """A row a source, of at most so many tokens; decisions are drawn, or the likeliest."""
     state, token = agent.start(memory), torch.full_like(memory.lengths, agent.bos)
     over = torch.zeros_like(token, dtype=torch.bool)
     steps, tokens = [], []
     while not bool(over.all()):
-        moment = agent.moment(token, state, memory)
-        state, written = moment.state, moment.state["written"]
-        _, writes = choices(agent, moment.thought, moment.end)
-        free = ~moment.last & ~over
-        wrote = moment.last | (writes.exp() > 0.5 if likeliest else drawn(writes.exp()))
-        no_end = moment.log_probs.index_fill(1, token.new_tensor([agent.eos]), float("-inf"))
-        symbol = torch.where(moment.last[:, None], moment.log_probs, no_end).argmax(1)
+        seen = agent.observe(token, state, memory)
+        state, written = seen.state, seen.state["written"]
+        _, writes = decision_log_probs(agent, seen.features, seen.end)
+        free = ~seen.all_read & ~over
+        wrote = seen.all_read | (writes.exp() > 0.5 if likeliest else draw_bernoulli(writes.exp()))
+        no_end = seen.log_probs.index_fill(1, token.new_tensor([agent.eos]), float("-inf"))
+        candidate = torch.where(seen.all_read[:, None], seen.log_probs, no_end).argmax(1)
         times = torch.minimum(state["frame"] + 1, memory.lengths)
-        steps.append((moment.thought, moment.end, wrote, free, ~over, times, written))
-        token = torch.where(wrote, symbol, agent.blanks[0])
-        ends = wrote & ((symbol == agent.eos) | (written + 1 == longest))
-        tokens.append(torch.where(wrote & ~over & (symbol != agent.eos), symbol, -1))
+        steps.append((seen.features, seen.end, wrote, free, ~over, times, written))
+        token = torch.where(wrote, candidate, agent.blanks[0])
+        ends = wrote & ((candidate == agent.eos) | (written + 1 == longest))
+        tokens.append(torch.where(wrote & ~over & (candidate != agent.eos), candidate, -1))
         over = over | ends
-    thoughts, ends, wrote, free, live, times, written = (torch.stack(each, dim=1) for each in zip(*steps))
+    features, ends, wrote, free, live, times, written = (torch.stack(each, dim=1) for each in zip(*steps))
     rows = [torch.tensor([each for each in row if each >= 0]) for row in torch.stack(tokens, dim=1).tolist()]
     padded = Padded.stack([row.to(memory.lengths) for row in rows])
     written = torch.minimum(written, padded.lengths[:, None])
-    return Walk(thoughts, ends, wrote, free, live, times, written, padded)
+    return Episodes(features, ends, wrote, free, live, times, written, padded)

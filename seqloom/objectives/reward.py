@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom import metrics
 from seqloom.errors import nearest
-from seqloom.objectives.paths import bodies
+from seqloom.objectives.paths import token_lists
 from seqloom.types import Padded
 
 Of = Literal["symbols", "words", "characters"]
@@ -37,18 +37,18 @@ class Reward:
         """Of outputs without EOS, each against its reference.  (N,), float64"""
         if self.of == "symbols":
             return self.rewards(found, references)
-        texts = {symbols: self.read(list(symbols)) for symbols in {*map(tuple, found), *map(tuple, references)}}
+        texts = {tokens: self.units(list(tokens)) for tokens in {*map(tuple, found), *map(tuple, references)}}
         return self.rewards([texts[tuple(each)] for each in found], [texts[tuple(each)] for each in references])
 
     def of_paths(self, paths: Padded, targets: Padded, eos: int | None, like: Tensor) -> Tensor:
         """Of n outputs a target, where that tensor is, as precise, and float32 at least.  (B * n,)"""
-        found, wanted = bodies(paths, eos), bodies(targets, eos)
+        found, wanted = token_lists(paths, eos), token_lists(targets, eos)
         references = [target for target in wanted for _ in range(len(found) // len(wanted))]
         dtype = torch.promote_types(like.dtype, torch.float32)
         return torch.as_tensor(self(found, references), dtype=dtype, device=like.device)
 
-    def read(self, symbols: list[int]) -> Sequence[str]:
+    def units(self, tokens: list[int]) -> Sequence[str]:
         """The words of an output, or its text, which is a sequence of characters."""
         assert self.decode is not None
-        text = str(self.decode(symbols))
+        text = str(self.decode(tokens))
         return text.split() if self.of == "words" else text

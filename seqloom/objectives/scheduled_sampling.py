@@ -79,27 +79,27 @@ class ScheduledSampling(Objective):
         memory = model.encode(batch.source, batch.inputs.values.shape[0])
         given = torch.rand(batch.inputs.values.shape, device=batch.inputs.values.device) < self.epsilon(progress)
         given[:, 0] = True  # BOS
-        inputs = self.mixed(model.decoder, memory, batch, given)
+        inputs = self.mix_inputs(model.decoder, memory, batch, given)
         return self.cross_entropy.of(model.decoder(memory, inputs, batch.state), batch)
 
     @torch.no_grad()
-    def mixed(self, decoder: Decoder, memory: Memory, batch: Batch, given: Tensor) -> Padded:
+    def mix_inputs(self, decoder: Decoder, memory: Memory, batch: Batch, given: Tensor) -> Padded:
         """The inputs, those that are not given chosen by the model.  (B, U)"""
         inputs = batch.inputs.values
         if bool((given | ~batch.inputs.mask).all()):
             return batch.inputs
         if self.form == "two_passes" or (self.form == "auto" and decoder.grows):
             scores = decoder(memory, batch.inputs, batch.state).scores[:, :-1]
-            chosen = torch.cat([inputs[:, :1], self.chosen(scores)], dim=1)
+            chosen = torch.cat([inputs[:, :1], self.choose_tokens(scores)], dim=1)
             return Padded(torch.where(given, inputs, chosen), batch.inputs.lengths)
         state = decoder.start_rows(memory, len(inputs)) if batch.state is None else batch.state
         tokens = [inputs[:, 0]]
         for time in range(1, inputs.shape[1]):
             scores, state = decoder.step(tokens[-1], state, memory)
-            tokens.append(torch.where(given[:, time], inputs[:, time], self.chosen(scores)))
+            tokens.append(torch.where(given[:, time], inputs[:, time], self.choose_tokens(scores)))
         return Padded(torch.stack(tokens, dim=1), batch.inputs.lengths)
 
-    def chosen(self, scores: Tensor) -> Tensor:
+    def choose_tokens(self, scores: Tensor) -> Tensor:
         """What the model says.  (..., V) -> (...)"""
         if self.choose == "argmax":
             return scores.argmax(dim=-1)

@@ -135,7 +135,7 @@ def test_beginnings_are_worth_the_sum_over_alignments():
     state = select(decoder.start(memory)["channel"], memory.owner(6))
     outputs = [[4, 5, 5], [5, 4, 4], [4, 4, 4], [5, 5, 4], [4, 5, 4], [5, 5, 5]]
     for count in range(1, 4):
-        state = decoder.followed(torch.tensor([output[count - 1] for output in outputs]), state, memory)
+        state = decoder.advance_channel(torch.tensor([output[count - 1] for output in outputs]), state, memory)
         for place, output in enumerate(outputs):
             symbols = row(place // 2).values[0].tolist()
             for read in range(1, len(symbols) + 1):

@@ -47,7 +47,7 @@ def parts_of(decoder, memory, inputs):
     """g (rows, U), p of the vocabulary (rows, U, V) and attention (rows, U, T), part by part."""
     extra = {name: entry for name, entry in memory.extra.items() if name != "copy"}
     inner = replace(memory, extra=extra)
-    output = decoder.decoder(inner, Padded(decoder.known(inputs.values), inputs.lengths))
+    output = decoder.decoder(inner, Padded(decoder.copies_as_unknown(inputs.values), inputs.lengths))
     ours = replace(memory, extra=memory.extra["copy"]["attention"])
     state = select(decoder.attention.start(ours), ours.owner(len(inputs.values)))
     context, _, weights = decoder.attention(output.hidden, ours, state, weights=True)

@@ -9,7 +9,7 @@ import torch
 
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.emission import Emission, Written
+from seqloom.nn.decoders.emission import Emission, EmissionPath
 from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.model import Model
 from seqloom.objectives import emission
@@ -70,7 +70,7 @@ def free_of(way, states=STATES):
 def written_as(way, output=OUTPUT, states=STATES):
     path = path_of(way, output, states)
     length = torch.tensor([states + 1])
-    return Written(
+    return EmissionPath(
         Padded(torch.tensor([[BOS, *path]]), length),
         Padded(torch.tensor([[*path, EOS]]), length),
         torch.tensor([[*free_of(way, states), False]]),
@@ -111,7 +111,7 @@ def expectation(model, objective, batch, monkeypatch, progress=0.5):
     total = [torch.zeros_like(parameter) for parameter in model.parameters()]
     for way in ways():
         chance = followed(model, batch, way)[0].exp().detach()
-        monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))  # noqa: B023
+        monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))  # noqa: B023
         found = gradients(objective(model, batch, progress).total, model)
         total = [before + chance * each for before, each in zip(total, found)]
     monkeypatch.undo()
@@ -155,7 +155,7 @@ def test_what_is_drawn_is_drawn_as_often_as_it_should_be():
     memory = model.encode(batch.source)
     torch.manual_seed(1)
     repeated = Padded(batch.targets.values.repeat(count, 1), batch.targets.lengths.repeat(count))
-    written = model.decoder.written(memory, repeated, draw=True)
+    written = model.decoder.emission_path(memory, repeated, draw=True)
     assert torch.equal((written.targets.values != PAD).sum(1), torch.full((count,), 3))
     for way in ways():
         expected = written_as(way)
@@ -173,7 +173,7 @@ def test_every_symbol_is_written_whatever_the_coins_say(draw):
     for bias in (-50.0, 0.0, 50.0):
         decoder = decoder_of()
         torch.nn.init.constant_(decoder.coin.bias, bias)
-        written = decoder.written(memory_of(*lengths), targets_of(*outputs), draw=draw)
+        written = decoder.emission_path(memory_of(*lengths), targets_of(*outputs), draw=draw)
         assert written.possible.all()
         for row, (output, length) in enumerate(zip(outputs, lengths)):
             path = written.targets.values[row, : length + 1].tolist()
@@ -192,7 +192,7 @@ def test_the_likelier_side_of_each_coin_is_taken_and_scored():
     model, batch = model_of(), batch_of(OUTPUT)
     memory = model.encode(batch.source)
     found = model.decoder.log_prob(memory, batch.inputs, batch.targets)
-    path = model.decoder.written(memory, batch.targets).targets.values[0].tolist()
+    path = model.decoder.emission_path(memory, batch.targets).targets.values[0].tolist()
     state, token, total = model.decoder.start(memory), torch.tensor([BOS]), 0.0
     way = [place for place, symbol in enumerate(path[:-1]) if symbol != PAD]
     for symbol, free in zip(path, [*free_of(way), False]):
@@ -266,16 +266,16 @@ def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
     rows = [((4, 5), 5, (1, 3)), ((5,), 3, (1,)), ((4, 4, 5), 4, (0, 1, 3))]
     alone = 0.0
     for output, length, way in rows:
-        monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way, output, length))  # noqa: B023
+        monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way, output, length))  # noqa: B023
         alone = alone + objective(model, batch_of(output, lengths=(length,)), 0.5).total
     each = [written_as(way, output, length) for output, length, way in rows]
-    together = Written(
+    together = EmissionPath(
         Padded.stack([one.inputs.values[0] for one in each]),
         Padded.stack([one.targets.values[0] for one in each]),
         Padded.stack([one.free[0] for one in each]).values,
         torch.tensor([True] * 3),
     )
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: together)
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: together)
     batch = batch_of(*(output for output, _, _ in rows), lengths=(5, 3, 4))
     loss = objective(model, batch, 0.5)
     torch.testing.assert_close(loss.total, alone)
@@ -286,11 +286,11 @@ def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
 def test_the_baseline_learns_what_is_still_to_come_and_leaves_the_model_alone(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 3)
     objective = emission.Emission(hidden_size=5, samples=1, entropy=0.0, bound=False).double()
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     ours = torch.autograd.grad(objective(model, batch, 0.5).total, objective.judge.weight)[0]
     memory, written = model.encode(batch.source), written_as(way)
     hidden = model.decoder(memory, written.inputs).hidden[0].detach()
-    symbols = model.decoder.symbols(hidden)
+    symbols = model.decoder.token_log_probs(hidden)
     rewards = [symbols[place, symbol] if symbol != PAD else 0.0 for place, symbol in enumerate(path_of(way))]
     wanted = 0.0
     for place, free in enumerate(free_of(way)):
@@ -303,7 +303,7 @@ def test_the_entropy_of_free_coins_is_added_less_and_less(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 4)
     with_it, without = (emission.Emission(hidden_size=5, samples=1, entropy=share).double() for share in (0.8, 0.0))
     without.load_state_dict(with_it.state_dict())
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     output = model.decoder(model.encode(batch.source), written_as(way).inputs)
     silence = output.scores[0, :, PAD].exp()
     entropies = -(silence * silence.log() + (1 - silence) * (1 - silence).log())
@@ -340,8 +340,8 @@ def test_several_ways_are_drawn_and_count_as_one():
     for row, one in enumerate((batch_of((4, 5)), batch_of((5,), lengths=(3,)))):
         memory = model.encode(one.source)
         for _ in range(300):
-            path = model.decoder.written(memory, one.targets, draw=True)
-            symbols = model.decoder.symbols(model.decoder(memory, path.inputs).hidden)[0]
+            path = model.decoder.emission_path(memory, one.targets, draw=True)
+            symbols = model.decoder.token_log_probs(model.decoder(memory, path.inputs).hidden)[0]
             found = path.targets.values[0]
             emits = (found != PAD) & (found != EOS)
             rewards += symbols[emits].gather(1, found[emits][:, None]).sum().item() / 300

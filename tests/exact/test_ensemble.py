@@ -14,7 +14,7 @@ from seqloom.inference.system import System, has_unknown_source
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.attention.dot import Dot
 from seqloom.nn.cells.gru import GRU
-from seqloom.nn.combine.ensemble import Encoders, Ensemble, ensemble_of
+from seqloom.nn.combine.ensemble import Ensemble, MemberEncoders, ensemble_of
 from seqloom.nn.decoders.copy import Copy
 from seqloom.nn.decoders.pointer import Pointer
 from seqloom.nn.decoders.recurrent import Recurrent
@@ -362,7 +362,7 @@ def test_encoders_that_shorten_the_source_differently_share_no_positions():
             return replace(memory, states=memory.states[:, ::2], lengths=(memory.lengths + 1) // 2)
 
     given = source()
-    memory = Encoders(members=[build(RecurrentEncoder), build(Halving)])(given)
+    memory = MemberEncoders(members=[build(RecurrentEncoder), build(Halving)])(given)
     assert memory.states.shape[1] == 0
     assert [part.lengths.tolist() for part in memory.parts.values()] == [[5, 3, 1], [3, 2, 1]]
 

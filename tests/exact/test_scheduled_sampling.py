@@ -78,7 +78,7 @@ def test_with_epsilon_0_the_inputs_are_those_of_a_free_run(kind):
     given = torch.zeros_like(batch.inputs.values, dtype=torch.bool)
     given[:, 0] = True
     objective = never(choose="argmax", form="steps")
-    inputs = objective.mixed(model.decoder, model.encode(batch.source), batch, given)
+    inputs = objective.mix_inputs(model.decoder, model.encode(batch.source), batch, given)
     expected, scores = unrolled(model, batch, given, inputs.values.shape[1])
     assert torch.equal(inputs.values * inputs.mask, expected)
     ours = objective(model, batch, 0.0)
@@ -96,7 +96,7 @@ def test_a_coin_a_symbol_mixes_the_targets_symbols_and_the_models(kind):
     torch.manual_seed(3)
     given = torch.rand(batch.inputs.values.shape) < 0.5
     given[:, 0] = True
-    inputs = DataAsDemonstrator(form="steps").mixed(model.decoder, model.encode(batch.source), batch, given)
+    inputs = DataAsDemonstrator(form="steps").mix_inputs(model.decoder, model.encode(batch.source), batch, given)
     expected, _ = unrolled(model, batch, given, inputs.values.shape[1])
     assert torch.equal(inputs.values * inputs.mask, expected)
 
@@ -106,7 +106,9 @@ def test_two_passes_choose_after_the_targets_symbols(kind):
     model, batch = toy.model(kind), toy.batch(TARGETS)
     given = torch.zeros_like(batch.inputs.values, dtype=torch.bool)
     given[:, 0] = True
-    inputs = never(choose="argmax", form="two_passes").mixed(model.decoder, model.encode(batch.source), batch, given)
+    inputs = never(choose="argmax", form="two_passes").mix_inputs(
+        model.decoder, model.encode(batch.source), batch, given
+    )
     said = model(batch).scores.argmax(dim=-1)
     assert torch.equal(inputs.values[:, 1:], said[:, :-1])
 
@@ -124,7 +126,7 @@ def test_the_share_of_given_symbols_is_epsilon():
     seen = []
 
     class Watching(ScheduledSampling):
-        def mixed(self, decoder, memory, batch, given):
+        def mix_inputs(self, decoder, memory, batch, given):
             seen.append(given)
             return batch.inputs
 
@@ -140,7 +142,7 @@ def test_the_share_of_given_symbols_is_epsilon():
 
 def test_samples_are_drawn_with_the_models_probabilities():
     scores = torch.randn(VOCABULARY, dtype=torch.float64).expand(60_000, 1, VOCABULARY)
-    chosen = ScheduledSampling().chosen(scores)
+    chosen = ScheduledSampling().choose_tokens(scores)
     assert chosen.shape == (60_000, 1)
     shares = torch.bincount(chosen[:, 0], minlength=VOCABULARY) / 60_000
     torch.testing.assert_close(shares.double(), torch.softmax(scores[0, 0], dim=-1), atol=0.01, rtol=0)

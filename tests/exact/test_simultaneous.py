@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.combine.wait_k import WaitKDecoder
-from seqloom.nn.decoders.agent import SCALE, Agent
+from seqloom.nn.decoders.agent import LAG_SCALE, Agent
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.model import Model
@@ -191,7 +191,7 @@ def read_by_rule(model: Model, wait: int) -> Model:
             layer.weight.zero_()
             layer.bias.zero_()
         first.weight[0, -1] = 1e4  # the lag, of which SCALE are 1
-        first.bias[0] = -1e4 * (wait - 0.5) / SCALE
+        first.bias[0] = -1e4 * (wait - 0.5) / LAG_SCALE
         last.weight[0, 0] = 1e4
     return model
 
@@ -224,10 +224,10 @@ def test_an_agent_reads_where_its_translator_would_end_too_soon():
     memory = model.encode(SOURCE)
     state = model.decoder.start(memory)
     for token in map(torch.tensor, ([BOS, BOS, BOS], [4, 0, 5], [0, 5, 5])):
-        moment = model.decoder.moment(token, state, memory)
-        write = torch.sigmoid(model.decoder.policy(moment.thought)[:, 0])
+        seen = model.decoder.observe(token, state, memory)
+        write = torch.sigmoid(model.decoder.policy(seen.features)[:, 0])
         scores, state = model.decoder.step(token, state, memory)
-        ends = moment.end.exp()
+        ends = seen.end.exp()
         reads = torch.where(state["frame"] + 1 < memory.lengths, 1 - write + write * ends, ends)
         torch.testing.assert_close(scores[:, 0].exp(), reads)
         torch.testing.assert_close(scores.exp().sum(1), torch.ones(3, dtype=torch.float64))
@@ -259,7 +259,7 @@ def ways(model, own, taken=()):
     chance, tokens, times, chosen = torch.ones((), dtype=torch.float64), [], [], list(taken)
     decided = []
     while True:
-        moment = model.decoder.moment(token, state, own)
+        seen = model.decoder.observe(token, state, own)
         scores, state = model.decoder.step(token, state, own)
         frame = int(state["frame"])
         probabilities = scores[0].exp()
@@ -272,7 +272,7 @@ def ways(model, own, taken=()):
             chance = chance * (probabilities[1:].sum() if write else probabilities[0])
             best = int(scores[0, 1:].argmax()) + 1
         else:
-            write, best = True, int(moment.log_probs[0].argmax())
+            write, best = True, int(seen.log_probs[0].argmax())
         decided.append(write)
         if write and best == toy.EOS:
             break
@@ -307,9 +307,9 @@ def test_the_rewards_of_all_ways_over_a_grid():
     objective = ReadWrite(**TAUGHT).double()
     for _, tokens, times, decided in found:
         with torch.no_grad(), drawn_as(decided):
-            walk = read_write.walked(model.decoder, own, LONGEST)
-            quality, delays, proportions = objective.judged(walk, own, ONE.targets, toy.EOS)
-        assert walk.tokens.values[0].tolist() == tokens
+            episodes = read_write.run_episodes(model.decoder, own, LONGEST)
+            quality, delays, proportions = objective.score(episodes, own, ONE.targets, toy.EOS)
+        assert episodes.tokens.values[0].tolist() == tokens
         assert (quality[0, -1] + delays[0].sum()).item() == pytest.approx(worth(tokens, times, decided))
         assert proportions.item() == pytest.approx(sum(times) / (3 * len(times)) if times else 1)
 
@@ -319,7 +319,7 @@ def drawn_as(decided):
     """Decisions as if they had been drawn."""
     left = list(decided)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_write, "drawn", lambda chance: torch.tensor([left.pop(0)]))
+        patch.setattr(read_write, "draw_bernoulli", lambda chance: torch.tensor([left.pop(0)]))
         yield
 
 
@@ -354,6 +354,6 @@ def test_only_the_policy_and_the_baseline_learn_and_a_validation_is_the_reward_o
     assert loss.count == 3
     one = objective.eval()(model, ONE, 0.5)
     own = model.encode(ONE.source)
-    walk = read_write.walked(model.decoder, own, LONGEST, likeliest=True)
+    episodes = read_write.run_episodes(model.decoder, own, LONGEST, likeliest=True)
     values = {tuple(decided): worth(tokens, times, decided) for _, tokens, times, decided in ways(model, own)}
-    assert one.total.item() == pytest.approx(-values[tuple(walk.wrote[0].tolist())])
+    assert one.total.item() == pytest.approx(-values[tuple(episodes.wrote[0].tolist())])

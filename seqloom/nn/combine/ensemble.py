@@ -66,30 +66,30 @@ class Ensemble(Decoder):
             name = str(number)
             scores, after[name] = member.step(token, state[name], memory.parts[name])
             logits.append(scores)
-        return self.averaged(logits), after
+        return self.average_log_probs(logits), after
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         outputs = [
             member(memory.parts[str(number)], inputs, None if state is None else state[str(number)], attention)
             for number, member in enumerate(self.members)
         ]
-        thoughts, projections = zip(*(output.positions for output in outputs))
-        sizes = [thought.shape[-1] for thought in thoughts]
+        hiddens, projections = zip(*(output.positions for output in outputs))
+        sizes = [each.shape[-1] for each in hiddens]
 
         def project(hidden: Tensor) -> Tensor:
             parts = hidden.split(sizes, dim=-1)
-            return self.averaged([projection(part) for projection, part in zip(projections, parts)])
+            return self.average_log_probs([projection(part) for projection, part in zip(projections, parts)])
 
-        hidden = torch.cat(thoughts, dim=-1)  # (rows, U, all sizes)
+        hidden = torch.cat(hiddens, dim=-1)  # (rows, U, all sizes)
         after = {str(number): output.state for number, output in enumerate(outputs)}
-        return Output(hidden, project, after, looks(outputs, memory))
+        return Output(hidden, project, after, attention_maps(outputs, memory))
 
     def limit(self, memory: Memory) -> Tensor:
         """As long as the most patient member allows.  (B,)"""
         limits = [member.limit(memory.parts[str(number)]) for number, member in enumerate(self.members)]
         return torch.stack(limits).amax(dim=0)
 
-    def averaged(self, logits: Sequence[Tensor]) -> Tensor:
+    def average_log_probs(self, logits: Sequence[Tensor]) -> Tensor:
         """The log-probabilities of all members together.  n times (..., V) -> (..., V)"""
         sizes = sorted({each.shape[-1] for each in logits})
         if len(sizes) > 1:
@@ -101,7 +101,7 @@ class Ensemble(Decoder):
         return torch.log_softmax(log_probs.mean(dim=0), dim=-1)
 
 
-class Encoders(Encoder):
+class MemberEncoders(Encoder):
     """One encoder per member. Their memories are parts; the memory itself has the positions that all of them share.
 
     Members that do not read a source alike get its parts, one each.
@@ -131,10 +131,10 @@ def ensemble_of(models: Sequence[Model], average: Average = "arithmetic") -> Mod
     if encoders and len(encoders) < len(models):
         raise SeqloomError("language models and models that read a source make no ensemble: take one kind")
     decoder = Ensemble(members=[model.decoder for model in models], average=average)
-    return Model(Encoders(members=encoders) if encoders else None, decoder)
+    return Model(MemberEncoders(members=encoders) if encoders else None, decoder)
 
 
-def looks(outputs: Sequence[Output], memory: Memory) -> dict[str, Tensor]:
+def attention_maps(outputs: Sequence[Output], memory: Memory) -> dict[str, Tensor]:
     """Where the members that attend looked: each is one layer of one head, the mean of its own."""
     maps: dict[str, Tensor] = {}
     for name in ("source", "self"):

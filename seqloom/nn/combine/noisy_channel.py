@@ -27,8 +27,8 @@ from seqloom.nn.model import Model
 from seqloom.nn.ops.lattice import exact
 from seqloom.types import Memory, Output, Padded, State, flatten, hold, select
 
-NAME = "channel"
-NEVER = float("-inf")
+KEY = "channel"
+IMPOSSIBLE = float("-inf")
 UNEXPLAINED = -1e4  # log-probability of a source given an empty output: finite, so that such outputs have a rank
 
 
@@ -70,7 +70,7 @@ class NoisyChannel(Decoder):
             raise SeqloomError("channel: this run reads all before it writes; give the channel to `rescore` instead")
         if not isinstance(channel.decoder, SSNT):
             raise SeqloomError('channel: expected a run with decoder.type = "ssnt"; give others to `rescore`')
-        if channel.encoder is None or not answers_at_once(channel.encoder):
+        if channel.encoder is None or not encodes_each_token(channel.encoder):
             raise SeqloomError(
                 "channel: its encoder must answer each token at once, as outputs grow: "
                 "train with encoder.bidirectional = false, or a convolution"
@@ -87,49 +87,49 @@ class NoisyChannel(Decoder):
     def prepare(self, memory: Memory) -> Memory:
         """What the channel has written before each token of the source is computed here, once."""
         source, channel = memory.parts["source"], self.channel
-        symbols = source.states if self.sources is None else self.sources[source.states]  # (B, I)
-        inputs = Padded(torch.cat([torch.full_like(symbols[:, :1], channel.bos), symbols], 1), source.lengths + 1)
-        targets = torch.cat([symbols, symbols[:, :1]], 1).scatter(1, source.lengths[:, None], channel.eos)
+        tokens = source.states if self.sources is None else self.sources[source.states]  # (B, I)
+        inputs = Padded(torch.cat([torch.full_like(tokens[:, :1], channel.bos), tokens], 1), source.lengths + 1)
+        targets = torch.cat([tokens, tokens[:, :1]], 1).scatter(1, source.lengths[:, None], channel.eos)
         written = channel.prediction(inputs)  # (B, I + 1, size)
         extra = {"queries": channel.query(written), "wrote": channel.wrote(written), "targets": targets}
         memory = self.decoder.prepare(memory)
-        return replace(memory, parts={**memory.parts, NAME: Memory(written, inputs.lengths, extra=extra)})
+        return replace(memory, parts={**memory.parts, KEY: Memory(written, inputs.lengths, extra=extra)})
 
     def start(self, memory: Memory) -> State:
-        part = memory.parts[NAME]
-        nothing = torch.full_like(part.mask, NEVER, dtype=exact(part.states))
+        part = memory.parts[KEY]
+        nothing = torch.full_like(part.mask, IMPOSSIBLE, dtype=exact(part.states))
         nothing[:, 0] = 0
-        begun = {
+        channel = {
             "partial": nothing,
             "passed": nothing,
             "whole": torch.full_like(nothing[:, 0], UNEXPLAINED),
             "encoder": self.encoder.start(part.rows),
             "read": torch.zeros_like(part.lengths),
         }
-        return {**self.decoder.start(memory), NAME: begun}
+        return {**self.decoder.start(memory), KEY: channel}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         if not memory.closed:
             raise SeqloomError("channel: needs the whole source, to know how outputs explain it; use `predict`")
-        scores, after = self.decoder.step(token, without(state), memory)
-        channel = state[NAME]
+        scores, after = self.decoder.step(token, decoder_state(state), memory)
+        channel = state[KEY]
         if not self.weight:
-            return scores + self.bonus(scores), {**after, NAME: channel}
-        spoken = (token != self.bos) & ~torch.isin(token, torch.tensor(self.blanks, device=token.device))
-        if perhaps(spoken):
-            channel = hold(~spoken, self.followed(token, channel, memory), channel)
+            return scores + self.bonus(scores), {**after, KEY: channel}
+        visible = (token != self.bos) & ~torch.isin(token, torch.tensor(self.blanks, device=token.device))
+        if perhaps(visible):
+            channel = hold(~visible, self.advance_channel(token, channel, memory), channel)
         read = self.decoder.states_read(after, memory)
         assert read is not None, "a decoder with blanks knows how much it has read"
-        charged, due = self.explained(channel, channel["read"]), self.explained(channel, read)
-        likely = scores.index_fill(1, torch.tensor([*self.blanks, self.eos], device=token.device), NEVER)
+        charged, due = self.prefix_log_prob(channel, channel["read"]), self.prefix_log_prob(channel, read)
+        likely = scores.index_fill(1, torch.tensor([*self.blanks, self.eos], device=token.device), IMPOSSIBLE)
         best = likely.topk(min(self.proposals, scores.shape[1]), dim=1).indices  # (rows, K)
         each = torch.arange(len(token), device=token.device).repeat_interleave(best.shape[1])
-        proposed = self.followed(best.flatten(), select(channel, each), memory)
-        worth = torch.full_like(scores, NEVER, dtype=due.dtype)
-        worth = worth.scatter(1, best, self.explained(proposed, read[each]).view(best.shape))
-        worth[:, self.blanks], worth[:, self.eos] = due[:, None], channel["whole"]
-        changes = self.weight * (worth - charged[:, None]).to(scores)
-        return scores + changes + self.bonus(scores), {**after, NAME: {**channel, "read": read}}
+        proposed = self.advance_channel(best.flatten(), select(channel, each), memory)
+        channel_scores = torch.full_like(scores, IMPOSSIBLE, dtype=due.dtype)
+        channel_scores = channel_scores.scatter(1, best, self.prefix_log_prob(proposed, read[each]).view(best.shape))
+        channel_scores[:, self.blanks], channel_scores[:, self.eos] = due[:, None], channel["whole"]
+        changes = self.weight * (channel_scores - charged[:, None]).to(scores)
+        return scores + changes + self.bonus(scores), {**after, KEY: {**channel, "read": read}}
 
     def bonus(self, scores: Tensor) -> Tensor:
         """For each token that is part of the output.  (V,)"""
@@ -137,11 +137,11 @@ class NoisyChannel(Decoder):
         bonus[[*self.blanks, self.eos]] = 0
         return bonus
 
-    def followed(self, token: Tensor, channel: State, memory: Memory) -> State:
+    def advance_channel(self, token: Tensor, channel: State, memory: Memory) -> State:
         """The state of rows, n a source, that have written one more token.  (rows,)"""
-        part = memory.parts[NAME]
-        heard = token if self.tokens is None else self.tokens[token]
-        chunk = Padded(heard[:, None], torch.ones_like(token))
+        part = memory.parts[KEY]
+        read = token if self.tokens is None else self.tokens[token]
+        chunk = Padded(read[:, None], torch.ones_like(token))
         one, encoder = self.encoder.extend(chunk, channel["encoder"], closed=False)
         # To the channel all tokens that may follow in a source are so many places of one text.
         places = self.channel.prepare(one).extra
@@ -154,7 +154,7 @@ class NoisyChannel(Decoder):
         product = emit.cumsum(1) - emit
         stands = product + (channel["passed"] - product).logcumsumexp(1)
         writes = stands + emit
-        so_far = torch.cat([torch.full_like(writes[:, :1], NEVER), writes[:, :-1]], 1)
+        so_far = torch.cat([torch.full_like(writes[:, :1], IMPOSSIBLE), writes[:, :-1]], 1)
         return {
             "passed": stands + shift,
             "partial": channel["partial"].logaddexp(so_far),
@@ -163,36 +163,36 @@ class NoisyChannel(Decoder):
             "read": channel["read"],
         }
 
-    def explained(self, channel: State, count: Tensor) -> Tensor:
+    def prefix_log_prob(self, channel: State, count: Tensor) -> Tensor:
         """log p(x_1 .. x_count | what the row has written); where that is nothing, a guess.  (rows,)"""
         known: Tensor = channel["partial"].gather(1, count[:, None])[:, 0]
-        return known.where(known > NEVER, -count.to(known) * math.log(self.channel.hidden_size))
+        return known.where(known > IMPOSSIBLE, -count.to(known) * math.log(self.channel.hidden_size))
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         return Stepper.__call__(self, memory, inputs, state, attention)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """What each output is worth to a search, which is no probability.  (rows,)"""
-        worth = self.decoder.log_prob(memory, inputs, targets) + self.length_bonus * (targets.lengths - 1)
-        part = memory.parts[NAME]
+        total = self.decoder.log_prob(memory, inputs, targets) + self.length_bonus * (targets.lengths - 1)
+        part = memory.parts[KEY]
         owner = part.owner(len(targets.lengths))
         written = targets.values if self.tokens is None else self.tokens[targets.values]
         read = self.channel.prepare(self.encoder(Padded(written, targets.lengths)))  # EOS is read, too, and left out
         read = replace(read, lengths=targets.lengths - 1)
         sources = Padded(part.extra["targets"][owner], part.lengths[owner])
         before = torch.cat([torch.full_like(owner[:, None], self.channel.bos), sources.values[:, :-1]], 1)
-        explained = self.channel.log_prob(read, Padded(before, sources.lengths), sources)
-        return worth + self.weight * explained.clamp_min(UNEXPLAINED)
+        channel_log_prob = self.channel.log_prob(read, Padded(before, sources.lengths), sources)
+        return total + self.weight * channel_log_prob.clamp_min(UNEXPLAINED)
 
     def limit(self, memory: Memory) -> Tensor:
         limit: Tensor = self.decoder.limit(memory)
         return limit
 
     def states_read(self, state: State, memory: Memory) -> Tensor | None:
-        return self.decoder.states_read(without(state), memory)
+        return self.decoder.states_read(decoder_state(state), memory)
 
 
-def answers_at_once(encoder: Encoder) -> bool:
+def encodes_each_token(encoder: Encoder) -> bool:
     """Whether it has a state for each token as it comes, and remembers as much of every text."""
     if not encoder.streams:
         return False
@@ -203,6 +203,6 @@ def answers_at_once(encoder: Encoder) -> bool:
     return memory.states.shape[1] == 1 and shapes[0] == shapes[1]
 
 
-def without(state: State) -> State:
+def decoder_state(state: State) -> State:
     """All but the channel's."""
-    return {name: entry for name, entry in state.items() if name != NAME}
+    return {name: entry for name, entry in state.items() if name != KEY}

@@ -19,13 +19,13 @@ from seqloom.data.special_tokens import SPECIAL, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.types import Memory, Output, Padded, State, hold
 
-NAME = "language_model"
+KEY = "language_model"
 LM_WEIGHT = 0.3  # unless another is given
-OURS = len(SPECIAL)  # tokens of every vocabulary, which come first
+FIRST = len(SPECIAL)  # tokens of every vocabulary, which come first
 
 
 class ShallowFusion(Decoder):
-    """State: the decoder's, and "language_model": its "state" and, for silence, what it "said" last (rows, V).
+    """State: the decoder's, and "language_model": its "state" and, for silence, what it "log_probs" last (rows, V).
 
     Each begins with its own BOS. Both write with the same tokens; `tokens` says where the language model has each of
     the decoder's, if not in the same order.
@@ -59,88 +59,92 @@ class ShallowFusion(Decoder):
     def prepare(self, memory: Memory) -> Memory:
         memory = self.decoder.prepare(memory)
         empty = self.language_model.prepare(Memory.empty(memory.rows, memory.states.device))
-        return replace(memory, parts={**memory.parts, NAME: empty})
+        return replace(memory, parts={**memory.parts, KEY: empty})
 
     def start(self, memory: Memory) -> State:
-        begun: State = {"state": self.language_model.start(memory.parts[NAME])}
+        lm_state: State = {"state": self.language_model.start(memory.parts[KEY])}
         if self.blanks:
-            begun["said"], _ = self.asked(torch.full_like(memory.lengths, self.bos), begun["state"], memory)
-        return {**self.decoder.start(alone(memory)), NAME: begun}
+            lm_state["log_probs"], _ = self.lm_step(
+                torch.full_like(memory.lengths, self.bos), lm_state["state"], memory
+            )
+        return {**self.decoder.start(decoder_memory(memory)), KEY: lm_state}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        scores, after = self.decoder.step(token, without(state), alone(memory))
+        scores, after = self.decoder.step(token, decoder_entries(state), decoder_memory(memory))
         if self.decoder.scores == "logits":
             scores = scores.log_softmax(-1)
-        ours = state[NAME]
+        ours = state[KEY]
         if not self.blanks:
-            said, heard = self.asked(token, ours["state"], memory)
-            return self.fused(scores, said), {**after, NAME: {"state": heard}}
-        quiet = torch.isin(token, torch.tensor(self.blanks, device=token.device))
-        if not bool(quiet.all()):
-            said, heard = self.asked(token, ours["state"], memory)
-            ours = hold(quiet, {"state": heard, "said": said}, ours)
-        return self.fused(scores, ours["said"]), {**after, NAME: ours}
+            log_probs, lm_state = self.lm_step(token, ours["state"], memory)
+            return self.fuse(scores, log_probs), {**after, KEY: {"state": lm_state}}
+        is_blank = torch.isin(token, torch.tensor(self.blanks, device=token.device))
+        if not bool(is_blank.all()):
+            log_probs, lm_state = self.lm_step(token, ours["state"], memory)
+            ours = hold(is_blank, {"state": lm_state, "log_probs": log_probs}, ours)
+        return self.fuse(scores, ours["log_probs"]), {**after, KEY: ours}
 
-    def asked(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+    def lm_step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         """The language model's log-probabilities after a token, and its state.  (rows, V)"""
-        scores, after = self.language_model.step(self.translated(token), state, memory.parts[NAME])
-        return self.said(scores), after
+        scores, after = self.language_model.step(self.lm_tokens(token), state, memory.parts[KEY])
+        return self.lm_log_probs(scores), after
 
-    def translated(self, tokens: Tensor) -> Tensor:
+    def lm_tokens(self, tokens: Tensor) -> Tensor:
         """Tokens as the language model has them."""
         theirs = tokens if self.tokens is None else self.tokens[tokens]
         return torch.where(tokens == self.bos, self.language_model.bos, theirs)
 
-    def said(self, scores: Tensor) -> Tensor:
+    def lm_log_probs(self, scores: Tensor) -> Tensor:
         """The language model's log-probabilities of the decoder's tokens.  (..., its V) -> (..., V)"""
         log_probs = scores.log_softmax(-1)
         return log_probs if self.tokens is None else log_probs[..., self.tokens]
 
-    def fused(self, scores: Tensor, said: Tensor) -> Tensor:
+    def fuse(self, scores: Tensor, log_probs: Tensor) -> Tensor:
         """The sum of both, where both have an opinion.  twice (..., V)"""
-        if scores.shape[-1] != said.shape[-1]:
-            both = f"{scores.shape[-1]} and {said.shape[-1]}"
+        if scores.shape[-1] != log_probs.shape[-1]:
+            both = f"{scores.shape[-1]} and {log_probs.shape[-1]}"
             raise SeqloomError(f"decoder and language model score {both} tokens; expected one vocabulary")
         if not self.weight:  # 0 times -inf would be no number
             return scores
-        opinion = self.weight * said
-        opinion[..., list(self.blanks)] = 0
-        return scores + opinion
+        weighted = self.weight * log_probs
+        weighted[..., list(self.blanks)] = 0
+        return scores + weighted
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if self.blanks:
             return Stepper.__call__(self, memory, inputs, state, attention)
-        ours = self.decoder(alone(memory), inputs, None if state is None else without(state), attention)
-        heard = Padded(self.translated(inputs.values), inputs.lengths)
-        theirs = self.language_model(memory.parts[NAME], heard, None if state is None else state[NAME]["state"])
+        ours = self.decoder(
+            decoder_memory(memory), inputs, None if state is None else decoder_entries(state), attention
+        )
+        lm_inputs = Padded(self.lm_tokens(inputs.values), inputs.lengths)
+        theirs = self.language_model(memory.parts[KEY], lm_inputs, None if state is None else state[KEY]["state"])
         sizes = [ours.hidden.shape[-1], theirs.hidden.shape[-1]]
 
         def project(hidden: Tensor) -> Tensor:
             one, other = hidden.split(sizes, dim=-1)
             scores = ours.project(one)
             scores = scores.log_softmax(-1) if self.decoder.scores == "logits" else scores
-            return self.fused(scores, self.said(theirs.project(other)))
+            return self.fuse(scores, self.lm_log_probs(theirs.project(other)))
 
         hidden = torch.cat([ours.hidden, theirs.hidden], dim=-1)
-        return Output(hidden, project, {**ours.state, NAME: {"state": theirs.state}}, ours.attention)
+        return Output(hidden, project, {**ours.state, KEY: {"state": theirs.state}}, ours.attention)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """What each output is worth to a search, which is no probability.  (rows,)"""
-        ours = self.decoder.log_prob(alone(memory), inputs, targets)
-        heard = Padded(self.translated(inputs.values), inputs.lengths)
-        said = self.said(self.language_model(memory.parts[NAME], heard).scores)  # (rows, U, V)
-        chosen = said.gather(2, targets.values[:, :, None])[:, :, 0].masked_fill(~targets.mask, 0)
+        ours = self.decoder.log_prob(decoder_memory(memory), inputs, targets)
+        lm_inputs = Padded(self.lm_tokens(inputs.values), inputs.lengths)
+        log_probs = self.lm_log_probs(self.language_model(memory.parts[KEY], lm_inputs).scores)  # (rows, U, V)
+        chosen = log_probs.gather(2, targets.values[:, :, None])[:, :, 0].masked_fill(~targets.mask, 0)
         return ours + self.weight * chosen.sum(1)
 
     def limit(self, memory: Memory) -> Tensor:
-        limit: Tensor = self.decoder.limit(alone(memory))
+        limit: Tensor = self.decoder.limit(decoder_memory(memory))
         return limit
 
     def states_read(self, state: State, memory: Memory) -> Any:
-        return self.decoder.states_read(without(state), alone(memory))
+        return self.decoder.states_read(decoder_entries(state), decoder_memory(memory))
 
     def first_needed(self, state: State) -> int:
-        return self.decoder.first_needed(without(state))
+        return self.decoder.first_needed(decoder_entries(state))
 
 
 def same_tokens(ours: Any, theirs: Any) -> list[int] | None:
@@ -152,14 +156,14 @@ def same_tokens(ours: Any, theirs: Any) -> list[int] | None:
     if len(ways) > 1 or ways.pop()[0] not in ("char", "word"):
         return None
     found = correspondence(ours, theirs)
-    return None if any(symbol < OURS for symbol in found[OURS:]) else found
+    return None if any(token < FIRST for token in found[FIRST:]) else found
 
 
-def alone(memory: Memory) -> Memory:
+def decoder_memory(memory: Memory) -> Memory:
     """The memory as the decoder has prepared it."""
-    return replace(memory, parts=without(memory.parts))
+    return replace(memory, parts=decoder_entries(memory.parts))
 
 
-def without(entries: dict[str, Any]) -> dict[str, Any]:
+def decoder_entries(entries: dict[str, Any]) -> dict[str, Any]:
     """All but the language model's."""
-    return {name: entry for name, entry in entries.items() if name != NAME}
+    return {name: entry for name, entry in entries.items() if name != KEY}

@@ -47,7 +47,7 @@ class WaitKDecoder(Decoder):
             raise SeqloomError(f'wait = {wait}: decoder.bridge = "{kind}" needs all of the source; train with "zero"')
         summary_later = any(getattr(decoder, name, False) for name in ("feed_context", "deep_output"))
         self.needs_summary = bool(bridges) or summary_later
-        self.at_once = not summary_later and not getattr(decoder, "unrolls", not decoder.grows)
+        self.parallel = not summary_later and not getattr(decoder, "unrolls", not decoder.grows)
 
     @classmethod
     def of(cls, model: Model, wait: int, ratio: float = 1.0) -> WaitKDecoder:
@@ -71,40 +71,40 @@ class WaitKDecoder(Decoder):
                 'train with decoder.bridge = "zero"'
             )
         written = torch.zeros_like(memory.lengths)
-        return {"decoder": self.decoder.start(self.seen_part(memory, written)), "written": written}
+        return {"decoder": self.decoder.start(self.visible_part(memory, written)), "written": written}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         written = state["written"]
-        part = self.seen_part(memory, written)
-        scores, after = self.decoder.step(token, self.before(state, part), part)
+        part = self.visible_part(memory, written)
+        scores, after = self.decoder.step(token, self.inner_state(state, part), part)
         if not memory.closed:
-            waits = self.wanted(written) > self.reached(written, memory)
+            waits = self.states_needed(written) > self.states_available(written, memory)
             scores = scores.masked_fill(waits[:, None], float("-inf"))
         return scores, {"decoder": after, "written": written + 1}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         rows, width = inputs.values.shape
-        if state is None and self.at_once and rows == memory.rows:
+        if state is None and self.parallel and rows == memory.rows:
             return self.run(memory, inputs, attention)
         state = self.start_rows(memory, rows) if state is None else state
         hidden, maps = [], []
         for time in range(width):  # each token sees another part of the memory
-            part = self.seen_part(memory, state["written"])
-            symbol = Padded(inputs.values[:, time : time + 1], torch.ones_like(inputs.lengths))
-            output = self.decoder(part, symbol, self.before(state, part), attention)
+            part = self.visible_part(memory, state["written"])
+            token = Padded(inputs.values[:, time : time + 1], torch.ones_like(inputs.lengths))
+            output = self.decoder(part, token, self.inner_state(state, part), attention)
             state = hold(inputs.lengths <= time, {"decoder": output.state, "written": state["written"] + 1}, state)
             hidden.append(output.hidden)
             maps += [output.attention["source"]] if "source" in output.attention else []
-        looked = {"source": torch.cat(maps, dim=3)} if maps else {}  # (rows, layers, heads, U, T)
-        return Output(torch.cat(hidden, dim=1), output.project, state, looked)
+        attention_maps = {"source": torch.cat(maps, dim=3)} if maps else {}  # (rows, layers, heads, U, T)
+        return Output(torch.cat(hidden, dim=1), output.project, state, attention_maps)
 
     def run(self, memory: Memory, inputs: Padded, attention: bool) -> Output:
         """All tokens in one pass of the inner decoder, each query with a bias of its own."""
         start = self.start(memory)
-        wanted = self.wanted(torch.arange(inputs.values.shape[1], device=inputs.values.device))  # (U,)
-        counts = torch.minimum(wanted, memory.lengths[:, None])  # (B, U)
-        seen = positions_below(counts.flatten(), memory.states.shape[1]).view(*counts.shape, -1)  # (B, U, T)
-        part = replace(memory, extra=shown(memory.extra, seen))
+        needed = self.states_needed(torch.arange(inputs.values.shape[1], device=inputs.values.device))  # (U,)
+        counts = torch.minimum(needed, memory.lengths[:, None])  # (B, U)
+        visible = positions_below(counts.flatten(), memory.states.shape[1]).view(*counts.shape, -1)  # (B, U, T)
+        part = replace(memory, extra=shown(memory.extra, visible))
         output: Output = self.decoder(part, inputs, start["decoder"], attention)
         return replace(output, state={"decoder": output.state, "written": inputs.lengths})
 
@@ -113,25 +113,25 @@ class WaitKDecoder(Decoder):
         return limit
 
     def states_read(self, state: State, memory: Memory) -> Tensor:
-        return torch.minimum(self.wanted(state["written"] - 1), self.reached(state["written"], memory))
+        return torch.minimum(self.states_needed(state["written"] - 1), self.states_available(state["written"], memory))
 
     def first_needed(self, state: State) -> int:
         return self.decoder.first_needed(state["decoder"]) if min(state["written"].tolist(), default=1) else 0
 
-    def wanted(self, written: Tensor) -> Tensor:
+    def states_needed(self, written: Tensor) -> Tensor:
         """How many states the next token waits for."""
         return self.wait + (written.double() * self.ratio).floor().long()
 
     @staticmethod
-    def reached(written: Tensor, memory: Memory) -> Tensor:
+    def states_available(written: Tensor, memory: Memory) -> Tensor:
         """How many states have come for each row."""
         return memory.offset + memory.lengths[memory.owner(len(written))]
 
-    def before(self, state: State, part: Memory) -> State:
+    def inner_state(self, state: State, part: Memory) -> State:
         """The inner state. A stream may have started before the first states came: it begins with the first token."""
         written = state["written"]
         return state["decoder"] if bool(written.any()) else self.decoder.start_rows(part, len(written))
 
-    def seen_part(self, memory: Memory, written: Tensor) -> Memory:
+    def visible_part(self, memory: Memory, written: Tensor) -> Memory:
         """The memory as it was when the next token was to be written."""
-        return first_states(memory, self.wanted(written))
+        return first_states(memory, self.states_needed(written))

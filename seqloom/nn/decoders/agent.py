@@ -29,18 +29,20 @@ from seqloom.nn.ops.frames import closing, left
 from seqloom.types import Memory, Padded, State, hold
 
 TRANSLATOR = partial(Recurrent, attention=Additive, bridge="zero")
-FACTS = 3  # beside what the translator thinks: how sure it is of its best token and of the end, how far it lags
-SCALE = 4  # a lag of so many tokens is as large as what the translator thinks
+EXTRA_FEATURES = (
+    3  # beside what the translator thinks: how sure it is of its best token and of the end, how far it lags
+)
+LAG_SCALE = 4  # a lag of so many tokens is as large as what the translator thinks
 
 
 @dataclass(frozen=True)
-class Moment:
+class Observation:
     """All that is known before a decision."""
 
-    thought: Tensor  # (rows, hidden_size)
+    features: Tensor  # (rows, hidden_size)
     log_probs: Tensor  # (rows, V): of the translator's next token
     end: Tensor  # (rows,): of these that of EOS
-    last: Tensor  # (rows,): everything was read
+    all_read: Tensor  # (rows,): everything was read
     state: State
 
 
@@ -77,7 +79,7 @@ class Agent(Online):
         self.translator = translator(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         if self.translator.online:
             raise ValueError("translator must read all before it writes: when to write is for the agent to decide")
-        self.hidden_size = self.translator.hidden_size + FACTS
+        self.hidden_size = self.translator.hidden_size + EXTRA_FEATURES
         self.policy = nn.Sequential(nn.Linear(self.hidden_size, size), nn.Tanh(), nn.Linear(size, 1))
 
     def prepare(self, memory: Memory) -> Memory:
@@ -89,18 +91,18 @@ class Agent(Online):
         return {"frame": none, "written": none, "token": none + self.bos, "before": own, "after": own}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        moment = self.moment(token, state, memory)
-        reads, writes = self.decisions(moment.thought, moment.end)
-        reads = torch.where(moment.last, moment.end, reads)
-        writes = torch.where(moment.last, 0.0, writes)
-        places = torch.arange(moment.log_probs.shape[1], device=token.device)
-        ends, silence = places.eq(self.eos), places.eq(self.blank)  # (V,)
-        scores = (moment.log_probs + writes[:, None]).masked_fill(ends, float("-inf"))
-        scores = torch.where(silence, reads[:, None], scores)
-        scores = closing(scores, moment.state["frame"], memory, self.eos)
-        return scores.masked_fill((moment.last & (not memory.closed))[:, None], float("-inf")), moment.state
+        seen = self.observe(token, state, memory)
+        reads, writes = self.policy_log_probs(seen.features, seen.end)
+        reads = torch.where(seen.all_read, seen.end, reads)
+        writes = torch.where(seen.all_read, 0.0, writes)
+        vocabulary = torch.arange(seen.log_probs.shape[1], device=token.device)
+        is_eos, is_blank = vocabulary.eq(self.eos), vocabulary.eq(self.blank)  # (V,)
+        scores = (seen.log_probs + writes[:, None]).masked_fill(is_eos, float("-inf"))
+        scores = torch.where(is_blank, reads[:, None], scores)
+        scores = closing(scores, seen.state["frame"], memory, self.eos)
+        return scores.masked_fill((seen.all_read & (not memory.closed))[:, None], float("-inf")), seen.state
 
-    def moment(self, token: Tensor, state: State, memory: Memory) -> Moment:
+    def observe(self, token: Tensor, state: State, memory: Memory) -> Observation:
         """What is known after reading on, which the silent token says, or after writing another one."""
         read = token == self.blank
         frame = state["frame"] + read
@@ -113,18 +115,18 @@ class Agent(Online):
         output = self.translator(part, Padded(token[:, None], torch.ones_like(token)), before)
         never = torch.tensor([self.bos, *self.blanks], device=token.device)
         log_probs = output.scores[:, 0].index_fill(1, never, float("-inf")).log_softmax(-1)
-        end, lag = log_probs[:, self.eos], (frame + 1 - written) / SCALE
-        facts = torch.stack([log_probs.amax(1).exp(), end.exp(), lag.to(end.dtype)], dim=1)
-        thought = torch.cat([output.hidden[:, 0], facts], dim=1)
-        last = left(frame, memory) <= 1
+        end, lag = log_probs[:, self.eos], (frame + 1 - written) / LAG_SCALE
+        extra = torch.stack([log_probs.amax(1).exp(), end.exp(), lag.to(end.dtype)], dim=1)
+        features = torch.cat([output.hidden[:, 0], extra], dim=1)
+        all_read = left(frame, memory) <= 1
         after = {"frame": frame, "written": written, "token": token, "before": before, "after": output.state}
-        return Moment(thought, log_probs, end, last, after)
+        return Observation(features, log_probs, end, all_read, after)
 
-    def decisions(self, thought: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    def policy_log_probs(self, features: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities to read, and of w, where there is more to read.  (..., D), (...) -> twice (...)"""
-        answer = self.policy(thought)[..., 0]
-        writes = functional.logsigmoid(answer)
-        return torch.logaddexp(functional.logsigmoid(-answer), writes + end), writes
+        logit = self.policy(features)[..., 0]
+        writes = functional.logsigmoid(logit)
+        return torch.logaddexp(functional.logsigmoid(-logit), writes + end), writes
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         raise SeqloomError(

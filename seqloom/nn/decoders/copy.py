@@ -21,13 +21,13 @@ from torch.nn import functional
 
 from seqloom.contracts import Attention, Decoder
 from seqloom.nn.attention.additive import Additive
-from seqloom.nn.decoders.inner import inner_decoder, one_step
+from seqloom.nn.decoders.inner import inner_decoder, step_by_forward
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.ops.pointing import pointed
 from seqloom.types import Memory, Output, Padded, State
 
 GENERATOR = partial(Recurrent, attention=Additive)
-OURS = "copy"  # where a memory has what this decoder prepared
+KEY = "copy"  # where a memory has what this decoder prepared
 
 
 class Copy(Decoder):
@@ -77,48 +77,50 @@ class Copy(Decoder):
     def prepare(self, memory: Memory) -> Memory:
         """Which token each place writes, and which places write the same."""
         source = memory.parts["source"].states  # (B, T)
-        alone = replace(memory, parts={})
+        plain = replace(memory, parts={})
         same = source[:, :, None] == source[:, None]  # (B, T, T)
         places = self.vocabulary + same.long().argmax(-1)  # (B, T): the first
         if self.mixture == "soft":
             known = self.written[source.clamp(max=len(self.written) - 1)]
-            lacks = (source >= len(self.written)) | (known == self.unk)
-            places = torch.where(lacks, places, known)
+            missing = (source >= len(self.written)) | (known == self.unk)
+            places = torch.where(missing, places, known)
             same = places[:, :, None] == places[:, None]  # two words of the source may be one of the target
         earlier = same.long().tril(-1).sum(-1) > 0
         ours = {
             "tokens": places,
             "same": (same & memory.mask[:, :, None]).to(memory.states.dtype),
             "chosen": memory.mask & ~earlier,
-            "attention": self.attention.prepare(replace(alone, extra={})).extra,
+            "attention": self.attention.prepare(replace(plain, extra={})).extra,
         }
-        return self.decoder.prepare(alone).with_extra(**{OURS: ours})
+        return self.decoder.prepare(plain).with_extra(**{KEY: ours})
 
     def start(self, memory: Memory) -> State:
-        return {"decoder": self.decoder.start(inner(memory)), "attention": self.attention.start(memory)}
+        return {"decoder": self.decoder.start(inner_memory(memory)), "attention": self.attention.start(memory)}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        return one_step(self, token, state, memory)
+        return step_by_forward(self, token, state, memory)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
-        read = Padded(self.known(inputs.values), inputs.lengths)
-        output: Output = self.decoder(inner(memory), read, state["decoder"], attention)
-        ours = replace(memory, extra=memory.extra[OURS]["attention"])
-        context, looked, weights = self.attention(output.hidden, ours, state["attention"], True, inputs.lengths)
+        read = Padded(self.copies_as_unknown(inputs.values), inputs.lengths)
+        output: Output = self.decoder(inner_memory(memory), read, state["decoder"], attention)
+        ours = replace(memory, extra=memory.extra[KEY]["attention"])
+        context, attention_state, weights = self.attention(
+            output.hidden, ours, state["attention"], True, inputs.lengths
+        )
         assert weights is not None
         hidden = output.hidden + self.context(context)
         gate = self.gate(torch.cat([output.hidden, context], dim=-1))  # (rows, U, 1)
-        scores = self.mixed(output.project(hidden), gate, weights.mean(1), memory)
+        scores = self.mixture_log_probs(output.project(hidden), gate, weights.mean(1), memory)
         maps = {**output.attention, "source": weights[:, None]} if attention else {}  # (rows, 1, heads, U, T)
-        after = {"decoder": output.state, "attention": looked}
+        after = {"decoder": output.state, "attention": attention_state}
         copied = torch.sigmoid(-gate)[..., 0] if attention else None
-        return Output(hidden, lambda thought: thought, after, maps, ready=scores, copied=copied)
+        return Output(hidden, lambda hidden: hidden, after, maps, ready=scores, copied=copied)
 
-    def mixed(self, logits: Tensor, gate: Tensor, weights: Tensor, memory: Memory) -> Tensor:
+    def mixture_log_probs(self, logits: Tensor, gate: Tensor, weights: Tensor, memory: Memory) -> Tensor:
         """(rows, U, V), (rows, U, 1), (rows, U, T) -> log-probabilities (rows, U, V + T)"""
-        ours, (rows, width, places) = memory.extra[OURS], weights.shape
+        ours, (rows, width, places) = memory.extra[KEY], weights.shape
         log_probs = functional.logsigmoid(gate) + logits.log_softmax(-1)
         log_probs = functional.pad(log_probs, (0, places), value=float("-inf"))
         folded = weights.reshape(memory.rows, -1, places)  # (B, n * U, T): n rows a source
@@ -127,7 +129,7 @@ class Copy(Decoder):
         tokens, chosen = (ours[name][each][:, None].expand(-1, width, -1) for name in ("tokens", "chosen"))
         return pointed(log_probs, torch.sigmoid(-gate) * shares, tokens, chosen)
 
-    def known(self, tokens: Tensor) -> Tensor:
+    def copies_as_unknown(self, tokens: Tensor) -> Tensor:
         """What was written, as the inner decoder reads it: copies are unknown to it.  (rows, U) or (rows, U, V)"""
         if not tokens.is_floating_point():
             return torch.where(tokens < self.vocabulary, tokens, self.unk)
@@ -139,6 +141,6 @@ class Copy(Decoder):
         return self.decoder.first_needed(state["decoder"])
 
 
-def inner(memory: Memory) -> Memory:
+def inner_memory(memory: Memory) -> Memory:
     """The memory as the inner decoder has prepared it."""
-    return replace(memory, extra={name: entry for name, entry in memory.extra.items() if name != OURS})
+    return replace(memory, extra={name: entry for name, entry in memory.extra.items() if name != KEY})

@@ -13,7 +13,7 @@ from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.frames import at_frame, closing
 from seqloom.types import Memory, Padded, State, positions_below
 
-NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
+LOWEST = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
 
 
 class CTC(Online):
@@ -48,14 +48,14 @@ class CTC(Online):
             length_offset=length_offset,
             memory_size=memory_size,
         )
-        self.left_out = (bos, eos)
+        self.excluded = (bos, eos)
         self.hidden_size = vocabulary
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(memory_size, vocabulary)
 
     def prepare(self, memory: Memory) -> Memory:
         logits = self.output(self.dropout(memory.states))
-        logits = logits.index_fill(2, torch.tensor(self.left_out, device=logits.device), float("-inf"))
+        logits = logits.index_fill(2, torch.tensor(self.excluded, device=logits.device), float("-inf"))
         log_probs = logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
         return memory.with_extra(log_probs=log_probs)  # (B, T, V)
 
@@ -68,17 +68,17 @@ class CTC(Online):
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         first, is_blank = token == self.bos, token == self.blank
-        before, repeat, stay = self.staying(state, memory)
+        before, repeat, stay = self.frame_scores(state, memory)
         ends = torch.where(is_blank, (repeat - stay).exp(), (~first).to(before.dtype))
         last = torch.where(is_blank, state["last"], token)
         state = {"frame": state["frame"] + ~first, "last": last, "mixture": {"ends": ends}}
-        scores, repeat, stay = self.staying(state, memory)
+        scores, repeat, stay = self.frame_scores(state, memory)
         again = scores.gather(1, last[:, None]) + torch.log1p(-ends)[:, None]
         scores = scores.scatter(1, last[:, None], again)
         scores[:, self.blank] = stay
         return closing(scores, state["frame"], memory, self.eos), state
 
-    def staying(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+    def frame_scores(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """What is said where a row stands, the last token again, and that or a blank.  (rows, V), (rows,), (rows,)"""
         log_probs = at_frame(memory.extra["log_probs"], state["frame"], memory)
         repeat = log_probs.gather(1, state["last"][:, None])[:, 0] + state["mixture"]["ends"].log()
@@ -88,7 +88,7 @@ class CTC(Online):
         """An output has -inf, without a gradient, if it and a blank between equal tokens need more states."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
-        log_probs = memory.extra["log_probs"][owner].clamp_min(NEVER).transpose(0, 1)  # (T, rows, V)
+        log_probs = memory.extra["log_probs"][owner].clamp_min(LOWEST).transpose(0, 1)  # (T, rows, V)
         values = targets.values[:, :-1]
         between = positions_below(labels, values.shape[1])[:, 1:]
         repeats = ((values[:, 1:] == values[:, :-1]) & between).sum(1)

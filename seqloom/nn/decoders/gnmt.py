@@ -82,31 +82,31 @@ class GNMT(Decoder):
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
         embedded = self.dropout(embed(self.embedding, inputs.values))  # (rows, U, E)
-        values, contexts, bottom, weights = self.look(embedded, inputs.mask, state, memory, attention)
+        values, contexts, bottom, weights = self.run_bottom(embedded, inputs.mask, state, memory, attention)
         layers: State = {"0": bottom["bottom"]}
         for layer, cell in enumerate(self.cells[1:], start=1):
             below = self.dropout(values)
-            entering = Padded(torch.cat([below, contexts], dim=-1), inputs.lengths)
-            values, layers[str(layer)] = cell.run(entering, state["layers"][str(layer)])
+            layer_inputs = Padded(torch.cat([below, contexts], dim=-1), inputs.lengths)
+            values, layers[str(layer)] = cell.run(layer_inputs, state["layers"][str(layer)])
             if self.residual and layer >= 2:
                 values = values + below
         after = {"layers": layers, "attention": bottom["attention"]}
         maps = {"source": weights[:, None]} if weights is not None else {}  # (rows, 1, heads, U, T)
         return Output(self.dropout(values), self.project, after, maps)
 
-    def look(
+    def run_bottom(
         self, embedded: Tensor, running: Tensor, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, Tensor, State, Tensor | None]:
         """The bottom layer and what it looked at: outputs (rows, U, size), contexts (rows, U, C), state, weights."""
         cell = self.cells[0]
         now: State = {"bottom": state["layers"]["0"], "attention": state["attention"]}
         outputs, contexts, maps = [], [], []
-        for time, symbol in enumerate(embedded.unbind(1)):
+        for time, vector in enumerate(embedded.unbind(1)):
             query = now["bottom"]["hidden"][:, None]
-            context, looked, weight = self.attention(query, memory, now["attention"], weights)
-            entering = torch.cat([symbol, context[:, 0]], dim=-1)
-            output, bottom = cell(cell.project(entering), now["bottom"])
-            now = hold(~running[:, time], {"bottom": bottom, "attention": looked}, now)
+            context, attention_state, weight = self.attention(query, memory, now["attention"], weights)
+            layer_inputs = torch.cat([vector, context[:, 0]], dim=-1)
+            output, bottom = cell(cell.project(layer_inputs), now["bottom"])
+            now = hold(~running[:, time], {"bottom": bottom, "attention": attention_state}, now)
             outputs.append(output)
             contexts.append(context)
             if weight is not None:

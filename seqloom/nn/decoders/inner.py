@@ -22,7 +22,7 @@ def inner_decoder(decoder: Callable[..., Decoder], **sizes: Any) -> Decoder:
     return made
 
 
-def one_step(decoder: Decoder, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+def step_by_forward(decoder: Decoder, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
     """A step as `forward` over one input.  (rows,) or (rows, V) -> (rows, V)"""
     lengths = torch.ones(len(token), dtype=torch.long, device=token.device)
     output = decoder(memory, Padded(token[:, None], lengths), state)

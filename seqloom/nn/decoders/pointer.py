@@ -92,22 +92,22 @@ class Pointer(Decoder):
         return {"layers": self.bridging(memory, self.stack.start(memory.rows))}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        hidden, layers = self.stack.step(self.dropout(self.chosen(token, memory)), state["layers"])
-        return self.answers(hidden[:, None], memory)[1][:, 0], {"layers": layers}
+        hidden, layers = self.stack.step(self.dropout(self.element_vectors(token, memory)), state["layers"])
+        return self.point(hidden[:, None], memory)[1][:, 0], {"layers": layers}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
-        entering = Padded(self.dropout(self.chosen(inputs.values, memory)), inputs.lengths)
-        hidden, layers = self.stack.run(entering, state["layers"])
-        hidden, scores = self.answers(hidden, memory)
+        stack_inputs = Padded(self.dropout(self.element_vectors(inputs.values, memory)), inputs.lengths)
+        hidden, layers = self.stack.run(stack_inputs, state["layers"])
+        hidden, scores = self.point(hidden, memory)
         maps = {}
         if attention:  # to look at places is to choose among them; whether to end is another question
             weights = scores[:, :, self.vocabulary :].softmax(-1)
             maps["source"] = weights[:, None, None]  # (rows, 1, 1, U, T)
-        return Output(hidden, lambda thought: thought, {"layers": layers}, maps, ready=scores)
+        return Output(hidden, lambda hidden: hidden, {"layers": layers}, maps, ready=scores)
 
-    def chosen(self, tokens: Tensor, memory: Memory) -> Tensor:
+    def element_vectors(self, tokens: Tensor, memory: Memory) -> Tensor:
         """What was chosen, as a vector; of a mixture its mean.  (rows, [U]) or (rows, V) -> (rows, [U,] E)"""
         elements = memory.extra["elements"]  # (B, T, E)
         if tokens.is_floating_point():
@@ -117,12 +117,12 @@ class Pointer(Decoder):
         found = elements.gather(1, places.clamp(min=0).expand(-1, -1, elements.shape[-1]))
         return torch.where(places < 0, self.begin, found).view(*tokens.shape, -1)
 
-    def answers(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def point(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """What asks, and how each token answers.  (rows, U, size) -> (rows, U, size), (rows, U, vocabulary + T)"""
         query = self.dropout(hidden)
         for _ in range(self.glimpses):
-            seen, _, _ = self.glimpse(query, memory.view("glimpse"), {})
-            query = torch.tanh(self.joining(torch.cat([seen, query], dim=-1)))
+            context, _, _ = self.glimpse(query, memory.view("glimpse"), {})
+            query = torch.tanh(self.joining(torch.cat([context, query], dim=-1)))
         folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * U, size)
         places = self.pointing.score(folded, memory.extra["keys"])  # (B, n * U, T)
         places = places.masked_fill(~memory.mask[:, None], float("-inf"))

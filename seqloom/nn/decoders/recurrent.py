@@ -91,11 +91,11 @@ class Recurrent(Decoder):
             raise ValueError(f"tied needs embedding_size = {self.hidden_size}, the width before the softmax")
         self.output = None if tied else nn.Linear(self.hidden_size, vocabulary)
 
-        looked_up = context_size if order == "bahdanau" else 0
+        context_input = context_size if order == "bahdanau" else 0
         summary = memory_size if feed_context else 0
         self.stack = RecurrentStack(
             cell=cell,
-            input_size=embedding_size + summary + self.fed_size + looked_up,
+            input_size=embedding_size + summary + self.fed_size + context_input,
             size=size,
             layers=layers,
             residual=residual,
@@ -154,15 +154,15 @@ class Recurrent(Decoder):
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, State, Tensor | None]:
         """All steps in one: the whole recurrence first, then the whole attention."""
-        entering = Padded(self.entering(embedded, memory), inputs.lengths)
-        hidden, layers = self.stack.run(entering, state["layers"])
+        stack_inputs = Padded(self.stack_inputs(embedded, memory), inputs.lengths)
+        hidden, layers = self.stack.run(stack_inputs, state["layers"])
         after = {**state, "layers": layers}
         context = weight = None
         if self.attention is not None:
             context, after["attention"], weight = self.attention(
                 hidden, memory, state["attention"], weights, inputs.lengths
             )
-            hidden = self.joined(hidden, context)
+            hidden = self.join_context(hidden, context)
         return self.before_softmax(hidden, context, embedded, memory), after, weight
 
     def unroll(
@@ -184,7 +184,7 @@ class Recurrent(Decoder):
         self, embedded: Tensor, state: State, memory: Memory, weights: bool = False
     ) -> tuple[Tensor, State, Tensor | None]:
         """One step.  (rows, E) -> (rows, hidden_size)"""
-        inputs = [self.entering(embedded, memory)]
+        inputs = [self.stack_inputs(embedded, memory)]
         after: State = {}
         context = weight = None
         top = str(len(self.stack.cells) - 1)
@@ -208,12 +208,12 @@ class Recurrent(Decoder):
             hidden = self.become(context)
             after["layers"] = {**after["layers"], top: {**after["layers"][top], "hidden": hidden}}
         else:
-            hidden = self.joined(hidden, context)
+            hidden = self.join_context(hidden, context)
         if self.fed_size:
             after["fed"] = context if self.combine == "add" else self.dropout(hidden)
         return self.before_softmax(hidden, context, embedded, memory), after, weight
 
-    def entering(self, embedded: Tensor, memory: Memory) -> Tensor:
+    def stack_inputs(self, embedded: Tensor, memory: Memory) -> Tensor:
         """What the stack reads of a token.  (rows, [U,] E) -> (rows, [U,] E + summary)"""
         if not self.feed_context:
             return embedded
@@ -225,7 +225,7 @@ class Recurrent(Decoder):
         rows = memory.final["summary"].index_select(0, memory.owner(like.shape[0]))
         return rows if like.dim() == 2 else rows[:, None].expand(-1, like.shape[1], -1)
 
-    def joined(self, output: Tensor, context: Tensor) -> Tensor:
+    def join_context(self, output: Tensor, context: Tensor) -> Tensor:
         """State and context as one vector: (..., size), (..., context_size) -> (..., width)"""
         if self.combine == "add":  # the output layer then computes W_out s + W_att c
             return torch.cat([output, context], dim=-1)

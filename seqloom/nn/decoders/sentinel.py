@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.nn.decoders.inner import inner_decoder, one_step
+from seqloom.nn.decoders.inner import inner_decoder, step_by_forward
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.ops.pointing import pointed
 from seqloom.types import Memory, Output, Padded, State
@@ -68,7 +68,7 @@ class Sentinel(Decoder):
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        return one_step(self, token, state, memory)
+        return step_by_forward(self, token, state, memory)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
@@ -76,38 +76,38 @@ class Sentinel(Decoder):
         output: Output = self.decoder(memory, inputs, state["decoder"], attention)
         read = inputs.values.argmax(-1) if inputs.values.is_floating_point() else inputs.values
         keys = torch.cat([state["keys"], output.hidden], dim=1)  # (rows, L + U, D)
-        symbols = torch.cat([state["symbols"], read], dim=1)  # (rows, L + U)
-        scores, written = self.mixed(output, keys, symbols, state["count"])
+        tokens = torch.cat([state["symbols"], read], dim=1)  # (rows, L + U)
+        scores, sentinel = self.mixture_log_probs(output, keys, tokens, state["count"])
         last = inputs.lengths[:, None] + torch.arange(self.window, device=read.device)  # (rows, L): what is kept
         after = {
             "decoder": output.state,
             "keys": keys.gather(1, last[:, :, None].expand(-1, -1, keys.shape[2])),
-            "symbols": symbols.gather(1, last),
+            "symbols": tokens.gather(1, last),
             "count": (state["count"] + inputs.lengths).clamp(max=self.window),
         }
-        copied = -torch.expm1(written) if attention else None
-        return Output(output.hidden, lambda thought: thought, after, output.attention, ready=scores, copied=copied)
+        copied = -torch.expm1(sentinel) if attention else None
+        return Output(output.hidden, lambda hidden: hidden, after, output.attention, ready=scores, copied=copied)
 
-    def mixed(self, output: Output, keys: Tensor, symbols: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    def mixture_log_probs(self, output: Output, keys: Tensor, tokens: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         """(rows, L + U, D), (rows, L + U), (rows,) -> log-probabilities (rows, U, V), and of the sentinel (rows, U)"""
         query = torch.tanh(self.query(output.hidden))  # (rows, U, D)
-        visible = self.visible(query.shape[1], count)
+        visible = self.in_window(query.shape[1], count)
         energies = (query @ keys.transpose(1, 2)).masked_fill(~visible, float("-inf"))
         energies = torch.cat([energies, (query @ self.sentinel)[:, :, None]], dim=-1).log_softmax(-1)
-        same = symbols[:, :, None] == symbols[:, None]  # (rows, L + U, L + U)
+        same = tokens[:, :, None] == tokens[:, None]  # (rows, L + U, L + U)
         shares = energies[:, :, :-1].exp() @ same.to(query.dtype)  # (rows, U, L + U)
         log_probs = energies[:, :, -1:] + output.project(output.hidden).log_softmax(-1)
-        known = visible & self.latest(same, visible)
-        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
+        known = visible & self.last_occurrence(same, visible)
+        return pointed(log_probs, shares, tokens[:, None].expand_as(shares), known), energies[:, :, -1]
 
-    def visible(self, steps: int, count: Tensor) -> Tensor:
+    def in_window(self, steps: int, count: Tensor) -> Tensor:
         """Which places a step looks at: the last L, its own input the last of them.  (rows, U, L + U)"""
         places = torch.arange(self.window + steps, device=count.device)
         own = self.window + torch.arange(steps, device=count.device)[:, None]
         return (places <= own) & (places > own - self.window) & (places >= self.window - count[:, None, None])
 
     @staticmethod
-    def latest(same: Tensor, visible: Tensor) -> Tensor:
+    def last_occurrence(same: Tensor, visible: Tensor) -> Tensor:
         """At which places a token stands for the last time that a step sees.  (rows, U, L + U)"""
         width = same.shape[1]
         places = torch.arange(width, device=same.device)

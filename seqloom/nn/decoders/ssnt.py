@@ -15,14 +15,14 @@ from torch.nn import functional
 
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.aligning import Aligning
+from seqloom.nn.decoders.lattice_decoder import LatticeDecoder
 from seqloom.nn.layers.prediction import Prediction
 from seqloom.nn.ops.frames import at_frame, closing, left
 from seqloom.nn.ops.lattice import added_log_probs_of
 from seqloom.types import Memory, Padded, State
 
 
-class SSNT(Aligning):
+class SSNT(LatticeDecoder):
     """State: {"frame": (rows,), "prediction": what has been written}. Memory: "keys" and "encoded", h in e and in p.
 
     At the last state it must know that it is the last: on a memory that is not closed it waits there.
@@ -53,7 +53,7 @@ class SSNT(Aligning):
             length_offset=length_offset,
             memory_size=memory_size,
         )
-        self.left_out = (bos, blank)
+        self.excluded = (bos, blank)
         self.hidden_size = vocabulary
         self.prediction = Prediction(
             vocabulary=vocabulary,
@@ -79,7 +79,7 @@ class SSNT(Aligning):
         written = prediction["written"]
         energy = self.energy(torch.tanh(at_frame(memory.extra["keys"], frame, memory) + self.query(written)))
         logits = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(written)  # (rows, V)
-        logits[:, self.left_out] = float("-inf")
+        logits[:, self.excluded] = float("-inf")
         scores = logits.log_softmax(-1) + functional.logsigmoid(energy)
         shift = functional.logsigmoid(-energy)[:, 0]
         is_last = left(frame, memory) == 1
@@ -95,15 +95,15 @@ class SSNT(Aligning):
         frames, labels = memory.lengths[owner], targets.lengths - 1
         keys, encoded = memory.extra["keys"][owner], memory.extra["encoded"][owner]
         written = self.prediction(inputs)  # (rows, U + 1, size)
-        shift, emit = self.steps(keys, encoded, self.query(written), self.wrote(written), targets.values)
+        shift, emit = self.step_log_probs(keys, encoded, self.query(written), self.wrote(written), targets.values)
         last = emit[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return shift, emit[:, :, :-1], last, frames, labels
 
-    def steps(
+    def step_log_probs(
         self, keys: Tensor, encoded: Tensor, queries: Tensor, wrote: Tensor, targets: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities of a shift and of the next target, at each state after each token.  (rows, T, U + 1)"""
         energy = self.energy(torch.tanh(keys[:, :, None] + queries[:, None]))[:, :, :, 0]
         energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
-        (symbol,) = added_log_probs_of(encoded, wrote, targets[None], self.left_out)
-        return functional.logsigmoid(-energy), functional.logsigmoid(energy) + symbol
+        (label,) = added_log_probs_of(encoded, wrote, targets[None], self.excluded)
+        return functional.logsigmoid(-energy), functional.logsigmoid(energy) + label

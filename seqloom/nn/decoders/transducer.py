@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.aligning import Aligning
+from seqloom.nn.decoders.lattice_decoder import LatticeDecoder
 from seqloom.nn.layers.prediction import Prediction
 from seqloom.nn.ops.frames import at_frame, closing
 from seqloom.nn.ops.lattice import added_log_probs_of, log_probs_of
 from seqloom.types import Memory, Padded, State
 
 
-class Transducer(Aligning):
+class Transducer(LatticeDecoder):
     """State: {"frame": (rows,), "prediction": what has been written}. Memory: "encoded", what a state contributes."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Transducer(Aligning):
             length_offset=length_offset,
             memory_size=memory_size,
         )
-        self.left_out = (bos, eos)
+        self.excluded = (bos, eos)
         self.hidden_size = vocabulary
         self.prediction = Prediction(
             vocabulary=vocabulary,
@@ -74,7 +74,7 @@ class Transducer(Aligning):
         prediction = self.prediction.step(token, is_blank, state["prediction"])
         joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
         logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
-        logits[:, self.left_out] = float("-inf")
+        logits[:, self.excluded] = float("-inf")
         scores = closing(logits.log_softmax(-1), frame, memory, self.eos)
         return scores, {"frame": frame, "prediction": prediction}
 
@@ -83,12 +83,12 @@ class Transducer(Aligning):
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
         encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))
-        symbols = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
+        tokens = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
         if self.output is None:
-            log_probs = added_log_probs_of(encoded, written, symbols, self.left_out)
+            log_probs = added_log_probs_of(encoded, written, tokens, self.excluded)
         else:
             hidden = torch.tanh(encoded[:, :, None] + written[:, None])  # (rows, T, U + 1, hidden)
-            log_probs = log_probs_of(self.output(hidden), symbols, self.left_out)
+            log_probs = log_probs_of(self.output(hidden), tokens, self.excluded)
         blank, label = log_probs  # (rows, T, U + 1)
         last = blank[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return blank, label[:, :, :-1], last, frames, labels

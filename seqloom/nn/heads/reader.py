@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Head
-from seqloom.nn.heads.word import one_symbol
+from seqloom.nn.heads.word import rows_of_one_token
 from seqloom.types import Memory, Output, Padded, State
 
 
@@ -37,11 +37,11 @@ class Reader(Head):
         self.register_buffer("written", torch.tensor(list(written)), persistent=False)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        owner = memory.owner(one_symbol(inputs, "reader"))
+        owner = memory.owner(rows_of_one_token(inputs, "reader"))
         scores, weights = self.read(memory)
-        looks = {"source": weights[owner, None, None, None]} if attention else {}  # (rows, 1, 1, 1, N)
+        maps = {"source": weights[owner, None, None, None]} if attention else {}  # (rows, 1, 1, 1, N)
         hidden = memory.final["summary"][owner, None]
-        return Output(hidden, lambda thought: thought, {}, looks, ready=scores[owner, None])
+        return Output(hidden, lambda hidden: hidden, {}, maps, ready=scores[owner, None])
 
     def answer(self, memory: Memory) -> Padded:
         return Padded(self.read(memory)[0].argmax(-1, keepdim=True), memory.lengths.new_ones(memory.rows))
@@ -50,12 +50,12 @@ class Reader(Head):
         """Log-probabilities of tokens, (B, V), and the attention to each word, (B, N)."""
         if "words" not in memory.parts:
             raise ValueError('decoder.type = "reader" needs encoder.type = "reader"')
-        words, symbols = memory.parts["words"], self.written[memory.parts["symbols"].states]  # (B, N, D), (B, N)
-        candidates = words.mask & (symbols > self.unk)
+        words, tokens = memory.parts["words"], self.written[memory.parts["symbols"].states]  # (B, N, D), (B, N)
+        candidates = words.mask & (tokens > self.unk)
         energies = torch.einsum("bnd,bd->bn", words.states, memory.final["summary"])
         energies = energies.masked_fill(~candidates, torch.finfo(energies.dtype).min)
         weights = energies.softmax(-1) * candidates
         shares = weights.new_zeros(len(weights), self.vocabulary)
         kind = "amax" if self.pooling == "max" else "sum"
-        shares = shares.scatter_reduce(1, symbols, weights, kind)  # all are at least the 0 that was there
+        shares = shares.scatter_reduce(1, tokens, weights, kind)  # all are at least the 0 that was there
         return shares.clamp(min=torch.finfo(shares.dtype).tiny).log(), weights

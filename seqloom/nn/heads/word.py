@@ -22,9 +22,9 @@ class Word(Head):
         self.embedding = embedding(vocabulary, memory_size)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        owner = memory.owner(one_symbol(inputs, "word"))
-        looks = {"source": memory.extra["hops"][owner]} if attention and "hops" in memory.extra else {}
-        return Output(memory.final["summary"][owner, None], self.projection(), {}, looks)  # (rows, 1, memory_size)
+        owner = memory.owner(rows_of_one_token(inputs, "word"))
+        maps = {"source": memory.extra["hops"][owner]} if attention and "hops" in memory.extra else {}
+        return Output(memory.final["summary"][owner, None], self.projection(), {}, maps)  # (rows, 1, memory_size)
 
     def projection(self) -> Projection:
         """Padding is no answer: its vector has no gradient, and stays 0 where it is."""
@@ -38,7 +38,7 @@ class Word(Head):
         return Padded(scores.argmax(-1, keepdim=True), memory.lengths.new_ones(memory.rows))
 
 
-def one_symbol(inputs: Padded, kind: str) -> int:
+def rows_of_one_token(inputs: Padded, kind: str) -> int:
     """How many rows there are, each of one token."""
     rows, length = inputs.values.shape
     if length != 1:

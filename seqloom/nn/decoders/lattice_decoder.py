@@ -11,7 +11,7 @@ from seqloom.nn.ops.lattice import all_paths, best_path
 from seqloom.types import Memory, Padded, State
 
 
-class Aligning(Online):
+class LatticeDecoder(Online):
     """State: {"frame": (rows,), "prediction": what has been written}. A subclass says what its lattice is."""
 
     eos: int
