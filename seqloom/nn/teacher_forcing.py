@@ -1,4 +1,4 @@
-"""Hypotheses fed through a decoder once more: their probabilities, and where the decoder looked."""
+"""Teacher forcing of hypotheses: their log-probabilities and attention."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class TeacherForced:
     alignment: Matrix  # U x T, mean over layers and heads; empty without a source
     source_attention: Heads
     self_attention: Heads
-    steps: list[float]  # U: how often an adaptive decoder stepped before each token; empty for others
-    copied: list[float]  # U: the probability of copying; empty where the decoder does not copy
+    steps: list[float]  # U: steps of an adaptive decoder before each token; empty for others
+    copied: list[float]  # U: the probability of copying; empty for decoders that do not copy
 
 
 def teacher_force(
@@ -58,14 +58,14 @@ def teacher_force(
 
 
 def inputs_of(decoder: Decoder, hypotheses: Sequence[Hypothesis]) -> Padded:
-    """The decoder inputs that yield these hypotheses: BOS, then each token before the last.  (n, U)"""
+    """BOS and the tokens of each hypothesis, as inputs of the decoder.  (n, U)"""
     inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in hypotheses])
     # Without EOS the last token is never an input.
     return inputs if decoder.eos is not None else Padded(inputs.values[:, :-1], inputs.lengths - 1)
 
 
 def adaptive_steps(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
-    """How often an adaptive decoder stepped before it wrote each token; None for others.  (n, U)"""
+    """How many steps an adaptive decoder takes before each token; None for others.  (n, U)"""
     state = decoder.start_rows(memory, len(inputs.lengths))
     if "steps" not in costs(state):
         return None

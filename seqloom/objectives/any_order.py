@@ -1,10 +1,10 @@
-"""Outputs that are sets: cross-entropy of the order that suits the model best.
+"""Outputs that are sets: cross-entropy of the order that the model finds most likely.
 
 Vinyals, Bengio & Kudlur 2016, section 5.2. A set may be written in any order, and some orders are easier. For each
-target some orders are drawn, and one of them is learned:
+target, several random orders are drawn, and one of them is learned:
     choose="best"     the likeliest, an estimate of min over orders of -log p(order | source)     eq. 11
-    choose="sample"   one drawn with p(order | source), so that no order is stuck with early on
-For the first `uniform` of the training each order is as good as any other, as the authors begin.
+    choose="sample"   one drawn with p(order | source), so that training does not settle on an order too early
+For the first share `uniform` of the training a random order is learned, as the authors do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ORDERS = "orders"
 
 
 class AnyOrder(Objective):
-    """`orders` are drawn for each target. Logs: as cross-entropy. Validated it is that of the targets as they are."""
+    """`orders`: how many are drawn per target. Logs: as cross-entropy. In validation, targets keep their order."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class AnyOrder(Objective):
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         super().suit(task, decoder, search)
         if task.running or task.eos is None:
-            raise ValueError("trains outputs that are sets and end; a running text or an answer is none")
+            raise ValueError("trains sets, which end: not running text or single answers; take another objective")
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
-        """With orders of each target: places of its tokens, the end and the padding staying where they are."""
+        """The batch with random orders of each target; EOS and padding keep their positions."""
         lengths, width = as_numpy(batch.targets.lengths), batch.targets.values.shape[1]
-        places = np.arange(width)
-        fixed = places >= lengths[:, None, None] - 1  # (B, 1, U)
-        keys = np.where(fixed, 1 + places, chance.random((len(lengths), self.orders, width)))
+        positions = np.arange(width)
+        fixed = positions >= lengths[:, None, None] - 1  # (B, 1, U)
+        keys = np.where(fixed, 1 + positions, chance.random((len(lengths), self.orders, width)))
         return replace(batch, extra={**batch.extra, ORDERS: torch.from_numpy(keys.argsort(-1))})
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
@@ -75,7 +75,7 @@ class AnyOrder(Objective):
 
 
 def reorder(batch: Batch, orders: Tensor) -> Batch:
-    """The batch with its targets in other orders, n a source: rows of one source stand together.  (B * n, U)"""
+    """The batch with its targets in other orders, n per source; rows of one source are adjacent.  (B * n, U)"""
     rows = torch.arange(len(orders), device=orders.device) // (len(orders) // len(batch.targets.lengths))
     targets = batch.targets.values[rows].gather(1, orders)
     inputs = torch.cat([batch.inputs.values[rows, :1], targets[:, :-1]], dim=1)

@@ -1,13 +1,13 @@
-"""Expected reward: make outputs that the model draws, and those that were good likelier.
+"""Expected reward: sample outputs from the model, and make those with a high reward likelier.
 
-REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is on average that of -(r(y) - b) log p(y) for drawn y, whatever b
-is as long as it does not depend on y; a b near r makes it steady. Baselines:
+REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is the expectation of that of -(r(y) - b) log p(y) for sampled y,
+for any baseline b that does not depend on y; a b near r reduces the variance. Baselines:
 
-    learned   b_t, linear in what the decoder thinks at step t, and no gradient flows on from it (Ranzato et al. 2016)
-    greedy    the reward of the model's likeliest tokens: self-critical (Rennie et al. 2017)
-    others    the mean reward of the other outputs drawn for the same source: leave one out (Kool et al. 2019)
+    learned   b_t, linear in the decoder's hidden vector at step t, without a gradient into it (Ranzato et al. 2016)
+    greedy    the reward of the greedy output: self-critical (Rennie et al. 2017)
+    others    the mean reward of the other outputs sampled for the same source: leave one out (Kool et al. 2019)
 
-`likelihood` adds so much of the cross-entropy of the target: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
+`likelihood` is the weight of the target's cross-entropy: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
 From scratch it learns next to nothing: start from a trained run with `init`.
 """
 
@@ -31,7 +31,7 @@ Baseline = Literal["none", "learned", "greedy", "others"]
 
 
 class ExpectedReward(Objective):
-    """Without drop-out, so that what is drawn is what is scored. Count: sources. Logs: reward, a mean a source."""
+    """Without drop-out: the model sampled from is the one scored. Count: sources. Logs: reward, the mean per source."""
 
     improves: ClassVar[str] = "outputs"
 
@@ -89,7 +89,7 @@ class ExpectedReward(Objective):
 
 
 def baseline_of(rewards: Tensor, kind: str) -> Tensor:
-    """(B, n) -> (B, n)"""
+    """The baseline of each reward: 0, or the mean of the others of its source.  (B, n) -> (B, n)"""
     if kind == "none":
         return torch.zeros_like(rewards)
     return (rewards.sum(dim=1, keepdim=True) - rewards) / (rewards.shape[1] - 1)

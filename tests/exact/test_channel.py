@@ -343,14 +343,14 @@ def test_it_refuses_what_cannot_be_done():
         with pytest.raises(SeqloomError, match=said):
             noisy(model, channelled, **settings)
     for encoder in (partial(Recurrent, bidirectional=True), partial(Chunked, chunk=2), partial(Chunked, chunk=1)):
-        with pytest.raises(SeqloomError, match="answer each token at once"):
+        with pytest.raises(SeqloomError, match="one state per token"):
             noisy(model, channel(encoder))
     with pytest.raises(SeqloomError, match='type = "ssnt"'):
         noisy(model, Model(channelled.encoder, direct("transducer").decoder))
     attends = Model(model.encoder, build(RecurrentDecoder, vocabulary=OUTPUTS))
     with pytest.raises(SeqloomError, match="reads all before it writes"):
         noisy(attends, channelled)
-    with pytest.raises(ValueError, match="a state a token"):
+    with pytest.raises(ValueError, match="one encoder state per source token"):
         noisy(Model(build(Pyramidal, vocabulary=SOURCES), model.decoder), channelled).encode(SOURCE)
     ours = noisy(model, channelled)
     memory = replace(ours.encode(SOURCE), closed=False)

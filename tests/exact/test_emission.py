@@ -123,7 +123,7 @@ def expectation(model, objective, batch, monkeypatch, progress=0.5):
 def test_the_expected_estimate_is_the_gradient_of_the_expected_reward(settings, bound, monkeypatch):
     model, batch = model_of(**settings), batch_of(OUTPUT)
     torch.manual_seed(5)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.0, bound=bound).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.0, bound=bound).double()
     assert len(ways()) == comb(5, 2)
     chances, rewards = zip(*(followed(model, batch, way, bound) for way in ways()))
     assert torch.stack(chances).exp().sum().item() == pytest.approx(1, abs=1e-12)
@@ -202,7 +202,7 @@ def test_the_likelier_side_of_each_coin_is_taken_and_scored():
         total = total + scores[0, symbol]
         token = torch.tensor([symbol])
     torch.testing.assert_close(found[0], total)
-    objective = emission.Emission(hidden_size=5).double().eval()
+    objective = emission.EmissionPolicyGradient(hidden_size=5).double().eval()
     loss = objective(model, batch, 0.5)
     torch.testing.assert_close(loss.total, -found[0])
     assert loss.count == 3
@@ -262,7 +262,7 @@ def test_a_source_that_grows_gives_what_it_gives_whole_and_each_state_is_waited_
 def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
     model = model_of()
     torch.manual_seed(5)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.7).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.7).double()
     rows = [((4, 5), 5, (1, 3)), ((5,), 3, (1,)), ((4, 4, 5), 4, (0, 1, 3))]
     alone = 0.0
     for output, length, way in rows:
@@ -285,7 +285,7 @@ def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
 
 def test_the_baseline_learns_what_is_still_to_come_and_leaves_the_model_alone(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 3)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.0, bound=False).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.0, bound=False).double()
     monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     ours = torch.autograd.grad(objective(model, batch, 0.5).total, objective.judge.weight)[0]
     memory, written = model.encode(batch.source), written_as(way)
@@ -301,7 +301,9 @@ def test_the_baseline_learns_what_is_still_to_come_and_leaves_the_model_alone(mo
 
 def test_the_entropy_of_free_coins_is_added_less_and_less(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 4)
-    with_it, without = (emission.Emission(hidden_size=5, samples=1, entropy=share).double() for share in (0.8, 0.0))
+    with_it, without = (
+        emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=share).double() for share in (0.8, 0.0)
+    )
     without.load_state_dict(with_it.state_dict())
     monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     output = model.decoder(model.encode(batch.source), written_as(way).inputs)
@@ -315,7 +317,7 @@ def test_the_entropy_of_free_coins_is_added_less_and_less(monkeypatch):
 
 def test_a_target_with_more_symbols_than_states_is_counted_and_left_out():
     model = model_of()
-    objective = emission.Emission(hidden_size=5, samples=3).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=3).double()
     for mode in (True, False):
         objective.train(mode)
         loss = objective(model, batch_of((4,) * 6), 0.5)
@@ -332,7 +334,7 @@ def test_a_target_with_more_symbols_than_states_is_counted_and_left_out():
 
 def test_several_ways_are_drawn_and_count_as_one():
     model, batch = model_of(), batch_of((4, 5), (5,))
-    objective = emission.Emission(hidden_size=5, samples=500, entropy=0.0, bound=False).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=500, entropy=0.0, bound=False).double()
     torch.manual_seed(1)
     loss = objective(model, batch, 0.5)
     assert loss.count == 5
@@ -351,7 +353,7 @@ def test_several_ways_are_drawn_and_count_as_one():
 
 def test_drop_out_is_off_where_ways_are_drawn():
     model, batch = model_of(dropout=0.5), batch_of(OUTPUT)
-    objective = emission.Emission(hidden_size=5).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5).double()
 
     def total():
         torch.manual_seed(1)
@@ -369,4 +371,4 @@ def test_settings_that_mean_nothing_are_refused():
     with pytest.raises(ValueError, match="encoder"):
         Emission(vocabulary=6, memory_size=0, bos=BOS, eos=EOS, blank=PAD)
     with pytest.raises(ValueError, match="samples"):
-        emission.Emission(hidden_size=5, samples=0)
+        emission.EmissionPolicyGradient(hidden_size=5, samples=0)

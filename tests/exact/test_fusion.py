@@ -228,7 +228,7 @@ def test_it_refuses_what_cannot_be_fused():
     recurrent, transducer = sharp(Recurrent), sharp(Transducer)
     with pytest.raises(SeqloomError, match="lm_weight = -1"):
         ShallowFusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
-    with pytest.raises(SeqloomError, match="silent"):
+    with pytest.raises(SeqloomError, match="blanks"):
         ShallowFusion(decoder=recurrent, language_model=transducer, weight=1)
     other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
     decoder = ShallowFusion(decoder=recurrent, language_model=other, weight=1)

@@ -398,7 +398,7 @@ def test_what_is_drawn_follows_the_generator():
 def test_a_running_text_is_refused():
     codec = TextCodec(units="char")
     for carry in (True, False):
-        with pytest.raises(ValueError, match="a running text has no targets"):
+        with pytest.raises(ValueError, match="running text has no targets"):
             objective().suit(Text(target=codec, carry=carry))
     objective().suit(Pairs(target=codec))
 

@@ -117,7 +117,7 @@ def test_vectors_follow_a_zero_and_have_no_end():
 
 def test_a_target_of_several_vectors_is_no_value(model):
     given = Pairs(source=Numbers(), target=Numbers()).batch([np.ones((2, 2))], [np.ones((2, 3))])
-    with pytest.raises(SeqloomError, match="one vector a source, but a target has 2"):
+    with pytest.raises(SeqloomError, match="one vector per source, but a target has 2"):
         model(given)
 
 

@@ -1,8 +1,8 @@
 """Shallow fusion: a decoder and a language model that choose every token together. A decoder of decoders.
 
 Gulcehre et al. 2015, section 4.1: score = log p(y_t | y_<t, x) + weight * log p_LM(y_t | y_<t). Both are normalised,
-their sum is not. The language model hears nothing of blanks and has no opinion on them: an output of a
-transducer, which adds up all ways to write it, is worth log p(y | x) + weight * log p_LM(y) too.
+their sum is not. The language model neither reads nor scores blanks, so the output of a transducer, a sum over all
+its alignments, also has the score log p(y | x) + weight * log p_LM(y).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from seqloom.errors import SeqloomError
 from seqloom.types import Memory, Output, Padded, State, hold
 
 KEY = "language_model"
-LM_WEIGHT = 0.3  # unless another is given
-FIRST = len(SPECIAL)  # tokens of every vocabulary, which come first
+LM_WEIGHT = 0.3  # the default
+FIRST = len(SPECIAL)  # the first token after the special ones, which all vocabularies share
 
 
 class ShallowFusion(Decoder):
-    """State: the decoder's, and "language_model": its "state" and, for silence, what it "log_probs" last (rows, V).
+    """State: the decoder's, and "language_model": its "state" and, with blanks, its last "log_probs" (rows, V).
 
-    Each begins with its own BOS. Both write with the same tokens; `tokens` says where the language model has each of
-    the decoder's, if not in the same order.
+    Each begins with its own BOS. Both have the same tokens; `tokens` maps the decoder's to the language model's where
+    their order differs.
     """
 
     scores = "log_probs"
@@ -43,13 +43,13 @@ class ShallowFusion(Decoder):
             raise SeqloomError(f"lm_weight = {weight}: expected a number of 0 or more")
         for one in (decoder, language_model):
             if isinstance(one, Head):
-                raise SeqloomError("a head says its output at once: it takes no language model, and is none")
+                raise SeqloomError("a head outputs no sequence: it can neither be nor use a language model")
         if decoder.chooses:
             raise SeqloomError(
-                "lm: a run that copies or points does not support --lm; give the language model to `rescore`"
+                "lm: a run that copies or points does not support --lm: give the language model to `rescore`"
             )
         if language_model.blanks:
-            raise SeqloomError("a decoder with blanks is no language model: give a run without a source")
+            raise SeqloomError("lm: a decoder with blanks is no language model: give a run without a source")
         self.decoder, self.language_model, self.weight = decoder, language_model, weight
         self.register_buffer("tokens", None if tokens is None else torch.tensor(tokens), persistent=False)
         self.bos, self.eos, self.blanks, self.online = decoder.bos, decoder.eos, decoder.blanks, decoder.online
@@ -64,9 +64,8 @@ class ShallowFusion(Decoder):
     def start(self, memory: Memory) -> State:
         lm_state: State = {"state": self.language_model.start(memory.parts[KEY])}
         if self.blanks:
-            lm_state["log_probs"], _ = self.lm_step(
-                torch.full_like(memory.lengths, self.bos), lm_state["state"], memory
-            )
+            first = torch.full_like(memory.lengths, self.bos)
+            lm_state["log_probs"], _ = self.lm_step(first, lm_state["state"], memory)
         return {**self.decoder.start(decoder_memory(memory)), KEY: lm_state}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
@@ -89,7 +88,7 @@ class ShallowFusion(Decoder):
         return self.lm_log_probs(scores), after
 
     def lm_tokens(self, tokens: Tensor) -> Tensor:
-        """Tokens as the language model has them."""
+        """The language model's tokens for the decoder's."""
         theirs = tokens if self.tokens is None else self.tokens[tokens]
         return torch.where(tokens == self.bos, self.language_model.bos, theirs)
 
@@ -99,11 +98,11 @@ class ShallowFusion(Decoder):
         return log_probs if self.tokens is None else log_probs[..., self.tokens]
 
     def fuse(self, scores: Tensor, log_probs: Tensor) -> Tensor:
-        """The sum of both, where both have an opinion.  twice (..., V)"""
+        """The weighted sum of both; blanks keep the decoder's score.  twice (..., V) -> (..., V)"""
         if scores.shape[-1] != log_probs.shape[-1]:
             both = f"{scores.shape[-1]} and {log_probs.shape[-1]}"
             raise SeqloomError(f"decoder and language model score {both} tokens; expected one vocabulary")
-        if not self.weight:  # 0 times -inf would be no number
+        if not self.weight:  # 0 times -inf would be NaN
             return scores
         weighted = self.weight * log_probs
         weighted[..., list(self.blanks)] = 0
@@ -112,9 +111,8 @@ class ShallowFusion(Decoder):
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if self.blanks:
             return Stepper.__call__(self, memory, inputs, state, attention)
-        ours = self.decoder(
-            decoder_memory(memory), inputs, None if state is None else decoder_entries(state), attention
-        )
+        before = None if state is None else decoder_entries(state)
+        ours = self.decoder(decoder_memory(memory), inputs, before, attention)
         lm_inputs = Padded(self.lm_tokens(inputs.values), inputs.lengths)
         theirs = self.language_model(memory.parts[KEY], lm_inputs, None if state is None else state[KEY]["state"])
         sizes = [ours.hidden.shape[-1], theirs.hidden.shape[-1]]
@@ -129,7 +127,7 @@ class ShallowFusion(Decoder):
         return Output(hidden, project, {**ours.state, KEY: {"state": theirs.state}}, ours.attention)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        """What each output is worth to a search, which is no probability.  (rows,)"""
+        """The score of each output in a search; not a probability.  (rows,)"""
         ours = self.decoder.log_prob(decoder_memory(memory), inputs, targets)
         lm_inputs = Padded(self.lm_tokens(inputs.values), inputs.lengths)
         log_probs = self.lm_log_probs(self.language_model(memory.parts[KEY], lm_inputs).scores)  # (rows, U, V)
@@ -148,9 +146,9 @@ class ShallowFusion(Decoder):
 
 
 def same_tokens(ours: Any, theirs: Any) -> list[int] | None:
-    """Where a codec has each token of another: None if it lacks one, or divides a text in another way.
+    """The token in `theirs` of each token of `ours`; None if one is missing, or if they tokenise differently.
 
-    Characters and words are tokens by themselves, whatever order they were learned in; pieces of words are not.
+    Only characters and words can be matched: pieces of words depend on how they were learned.
     """
     ways = {(getattr(each, "units", None), getattr(each, "lowercase", None)) for each in (ours, theirs)}
     if len(ways) > 1 or ways.pop()[0] not in ("char", "word"):
@@ -160,10 +158,10 @@ def same_tokens(ours: Any, theirs: Any) -> list[int] | None:
 
 
 def decoder_memory(memory: Memory) -> Memory:
-    """The memory as the decoder has prepared it."""
+    """The memory as the decoder prepared it."""
     return replace(memory, parts=decoder_entries(memory.parts))
 
 
 def decoder_entries(entries: dict[str, Any]) -> dict[str, Any]:
-    """All but the language model's."""
+    """The entries without the language model's."""
     return {name: entry for name, entry in entries.items() if name != KEY}

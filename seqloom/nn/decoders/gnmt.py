@@ -1,6 +1,6 @@
-"""The decoder of Google's translator: a deep stack that all looks where its bottom layer looks.
+"""The decoder of Google's translator: a deep stack that shares the attention of its bottom layer.
 
-Wu et al. 2016, section 3: the bottom layer's last output asks the memory, a_i = attention(s_{i-1}, x), and a_i enters
+Wu et al. 2016, section 3: the bottom layer's last output is the query, a_i = attention(s_{i-1}, x), and a_i enters
 every layer beside the output of the layer below; residual connections from the third layer on.
 """
 
@@ -10,18 +10,19 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Attention, Cell, Decoder
+from seqloom.contracts import Attention, Cell
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.cells.lstm import LSTM
+from seqloom.nn.decoders.stepping import step_by_forward
+from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.linear import projection
 from seqloom.types import Memory, Output, Padded, State, hold
 
 
-class GNMT(Decoder):
-    """State: {"layers": cells, "attention": its own}. Only the bottom layer goes step by step in training."""
+class GNMT(VocabularyDecoder):
+    """State: {"layers": cells, "attention": the attention's}. Only the bottom layer is unrolled in training."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class GNMT(Decoder):
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
         if tied and size != embedding_size:
-            raise ValueError(f"tied needs embedding_size = {size}, the width before the softmax")
+            raise ValueError(f"tied = true needs embedding_size = {size}, the width before the softmax")
         self.residual, self.hidden_size = residual, size
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
@@ -70,10 +71,8 @@ class GNMT(Decoder):
         return {"layers": self.bridging(memory, own), "attention": self.attention.start(memory)}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        output = self(
-            memory, Padded(token[:, None], torch.ones(len(token), dtype=torch.long, device=token.device)), state
-        )
-        return self.attention.hold_back(output.scores[:, 0], output.state["attention"], memory), output.state
+        scores, state = step_by_forward(self, token, state, memory)
+        return self.attention.hold_back(scores, state["attention"], memory), state
 
     def first_needed(self, state: State) -> int:
         return self.attention.first_needed(state["attention"])
@@ -97,7 +96,7 @@ class GNMT(Decoder):
     def run_bottom(
         self, embedded: Tensor, running: Tensor, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, Tensor, State, Tensor | None]:
-        """The bottom layer and what it looked at: outputs (rows, U, size), contexts (rows, U, C), state, weights."""
+        """The bottom layer and its attention: outputs (rows, U, size), contexts (rows, U, C), state, weights."""
         cell = self.cells[0]
         now: State = {"bottom": state["layers"]["0"], "attention": state["attention"]}
         outputs, contexts, maps = [], [], []
@@ -113,7 +112,3 @@ class GNMT(Decoder):
                 maps.append(weight)
         seen = torch.cat(maps, dim=2) if maps else None
         return torch.stack(outputs, dim=1), torch.cat(contexts, dim=1), now, seen
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        return projection(self.output, self.embedding)

@@ -4,7 +4,7 @@ Yu, Buys & Blunsom 2016. After j tokens, at state i, a token is written with pro
     e(i, j) = sigmoid(v . tanh(W_h h_i + W_s s_j + b) + c)
     p(y | i, j) = softmax(V_h h_i + V_s s_j + d)
     P = alpha(J, I), the sum over all alignments that never go back and write EOS at the last state
-As published, some probability is nobody's: that of EOS before the last state, and that of a shift at the last one.
+As published, some probability mass is lost: that of EOS before the last state, and of a shift at the last one.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from seqloom.types import Memory, Padded, State
 
 
 class SSNT(LatticeDecoder):
-    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "keys" and "encoded", h in e and in p.
+    """Memory: "keys" and "encoded", the terms of h_i in e and in p.
 
-    At the last state it must know that it is the last: on a memory that is not closed it waits there.
+    It must know which state is the last: in a memory that is not closed, it waits at the last one so far.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class SSNT(LatticeDecoder):
         return closing(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Shifts, labels and EOS at the last state, and how many states and labels there are."""
+        """Log-probabilities of shifts, labels and EOS at the last state; numbers of states and labels."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
         keys, encoded = memory.extra["keys"][owner], memory.extra["encoded"][owner]

@@ -1,9 +1,9 @@
-"""Sequence transducer, RNN-T: at each input it writes tokens until a blank goes on to the next.
+"""Sequence transducer, RNN-T: at each input it writes tokens until a blank advances to the next.
 
-Graves 2012. The scores at input t after u tokens join what was read with what was written:
+Graves 2012. The scores at input t after u tokens join the encoder state h_t and the prediction network's state g_u:
     joint="add"   W h_t + V g_u                      the logits of both networks added, eq. 12; lecture 000
     joint="mlp"   W tanh(W_h h_t + W_g g_u + b)      Graves, Mohamed & Hinton 2013
-An output's probability is that of all its alignments (`layers/lattice.py`), each of which ends with a blank.
+The probability of an output is the sum over all its alignments (`ops/lattice.py`), each of which ends with a blank.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from seqloom.types import Memory, Padded, State
 
 
 class Transducer(LatticeDecoder):
-    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "encoded", what a state contributes."""
+    """Memory: "encoded", the term of h_t in the scores."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Transducer(LatticeDecoder):
         return scores, {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Blanks, labels and the last blank, and how many inputs and labels there are."""
+        """Log-probabilities of blanks, labels and the last blank; numbers of inputs and labels."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
         encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))

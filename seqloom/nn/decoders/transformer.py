@@ -3,22 +3,21 @@
 Vaswani et al. 2017, section 3.1; Radford et al. 2018 for the decoder alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder
+from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.embedding import Positioned, embed, embedding
 from seqloom.nn.layers.kv_cache import History
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
-from seqloom.nn.ops.linear import projection
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Output, Padded, State
 
 
-class Transformer(Decoder):
+class Transformer(VocabularyDecoder):
     """State: {"history": the KV cache, "length": (rows,) how many tokens it holds}."""
 
     grows = True
@@ -107,7 +106,3 @@ class Transformer(Decoder):
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
         return self.norm(values), {"history": history}, maps
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        return projection(self.output, self.embedding)

@@ -1,8 +1,8 @@
-"""Attention-sum reader: an answer is a word of the document, worth all the attention its occurrences get.
+"""Attention-sum reader: the answer is a word of the document, scored by the attention to all its occurrences.
 
 Kadlec, Schmid, Bajgar & Kleindienst 2016, eq. 1 to 4: with f_i the states of the words, g that of the question,
-    s_i = softmax_i(f_i . g)      P(w) = sum of s_i over all places i where w stands
-Only words that the target's vocabulary knows are candidates: probabilities are renormalised over these.
+    s_i = softmax_i(f_i . g)      P(w) = sum of s_i over all positions i of w
+Only words in the target's vocabulary are candidates: probabilities are renormalised over these.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Reader(Head):
-    """`pooling = "max"` takes the most that any occurrence gets, rather than the sum.
+    """`pooling = "max"` takes the largest attention to any occurrence, not the sum.
 
-    A word that is nowhere in the document is not impossible, but next to it, so that a loss stays a number.
+    Words that are not in the document get the smallest positive probability, not 0, so that the loss stays finite.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Reader(Head):
     ):
         super().__init__(memory_size=memory_size)
         self.vocabulary, self.unk, self.pooling = vocabulary, unk, pooling
-        self.written: Tensor  # by tokens of the source, those of the target
+        self.written: Tensor  # from tokens of the source to those of the target
         self.register_buffer("written", torch.tensor(list(written)), persistent=False)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
@@ -47,7 +47,7 @@ class Reader(Head):
         return Padded(self.read(memory)[0].argmax(-1, keepdim=True), memory.lengths.new_ones(memory.rows))
 
     def read(self, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of tokens, (B, V), and the attention to each word, (B, N)."""
+        """Log-probabilities of tokens (B, V), and the attention to each word (B, N)."""
         if "words" not in memory.parts:
             raise ValueError('decoder.type = "reader" needs encoder.type = "reader"')
         words, tokens = memory.parts["words"], self.written[memory.parts["symbols"].states]  # (B, N, D), (B, N)
@@ -57,5 +57,5 @@ class Reader(Head):
         weights = energies.softmax(-1) * candidates
         shares = weights.new_zeros(len(weights), self.vocabulary)
         kind = "amax" if self.pooling == "max" else "sum"
-        shares = shares.scatter_reduce(1, tokens, weights, kind)  # all are at least the 0 that was there
+        shares = shares.scatter_reduce(1, tokens, weights, kind)  # the initial 0 is below every weight
         return shares.clamp(min=torch.finfo(shares.dtype).tiny).log(), weights
