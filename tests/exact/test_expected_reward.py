@@ -36,7 +36,7 @@ def reward(output: list[int], target: tuple[int, ...] = TARGET) -> float:
 
 
 def paths(*chosen: list[int], given: int = 0, longest: int = LONGEST) -> Paths:
-    """Outputs as if they had been drawn; what the limit forces is not free."""
+    """Outputs as if they had been sampled; an EOS forced by the limit is not free."""
     tokens = Padded.stack([torch.tensor(each) for each in chosen])
     places = torch.arange(tokens.values.shape[1])
     return Paths(tokens, tokens.mask & (places >= given) & (places < longest - 1))
@@ -61,7 +61,7 @@ def expectation(model, one, objective, module, monkeypatch, samples=1, begun=(),
 
 
 def true_gradient(model, one, begun=(), longest=LONGEST):
-    """Of the expected reward with its sign turned, by listing all outputs."""
+    """Of minus the expected reward, by listing all outputs."""
     chances = probabilities(model, one, longest, begun)
     values = torch.tensor([reward(output) for output in outputs(longest)], dtype=torch.float64)
     return gradients(-(chances * values).sum(), model)
@@ -88,7 +88,7 @@ def test_the_expected_estimate_is_the_gradient_of_the_expected_reward(kind, base
 
 
 @pytest.mark.parametrize("baseline", ["others", "learned"])
-def test_so_it_is_for_several_outputs_of_a_source(baseline, monkeypatch):
+def test_so_is_the_estimate_from_several_outputs_per_source(baseline, monkeypatch):
     model, one = toy.model("recurrent"), toy.batch((TARGET,))
     objective = ExpectedReward(samples=2, baseline=baseline, **SETTINGS).double()
     ours = expectation(model, one, objective, expected_reward, monkeypatch, samples=2, longest=2)
@@ -158,7 +158,7 @@ def test_a_prefix_is_given_and_not_drawn():
 
 
 @kinds
-def test_following_paths_scores_each_symbol_after_those_before_it(kind):
+def test_following_paths_scores_each_token_after_those_before_it(kind):
     model, one = toy.model(kind), toy.batch((TARGET,))
     chances = probabilities(model, one, LONGEST, forced=False).detach()
     every = paths(*outputs(LONGEST)).tokens
@@ -174,12 +174,12 @@ def dropping(module):
 
 
 def given_at(given: int) -> dict:
-    """Settings and a progress at which so many tokens are given, of outputs of LONGEST."""
+    """Settings with which so many tokens of outputs of LONGEST are given at progress 0."""
     return {"delta": LONGEST - given, "longest": LONGEST} if given < LONGEST else {"wait": 0.9, "longest": LONGEST}
 
 
 @kinds
-def test_with_all_symbols_given_mixer_is_cross_entropy_with_its_drop_out(kind):
+def test_with_all_tokens_given_mixer_is_cross_entropy_with_its_drop_out(kind):
     model, batch = toy.model(kind), toy.batch()
     objective = Mixer(**SETTINGS, **given_at(LONGEST)).double()
     ours, theirs = objective(model, batch, 0.0), CrossEntropy()(model, batch, 0.0)
@@ -215,16 +215,16 @@ def test_mixers_expected_gradient_is_that_of_both_parts(kind, given, monkeypatch
 
 def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
     model, batch = toy.model("recurrent"), toy.batch(((4, 5, 4), (5,)))
-    asked = []
+    calls = []
 
     def watched(decoder, memory, count, longest, prefix):
-        asked.append((memory.rows, prefix.values.tolist()))
+        calls.append((memory.rows, prefix.values.tolist()))
         return sample_paths(decoder, memory, count, longest, prefix=prefix)
 
     monkeypatch.setattr(mixer, "sample_paths", watched)
     objective = Mixer(delta=2, longest=4, **SETTINGS).double()
     loss = objective(model, batch, 0.0)
-    assert asked == [(1, [[4, 5]])]
+    assert calls == [(1, [[4, 5]])]
     assert loss.logs["given"] == 2 * loss.count
     found = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 2)
     assert found.tokens.values[1, :2].tolist() == [5, EOS]
@@ -232,7 +232,7 @@ def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
     assert found.tokens.lengths[1] == 2
 
 
-def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
+def test_the_baseline_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
     model, batch = toy.model("recurrent"), toy.batch()
     objective = Mixer(delta=3, longest=3, **SETTINGS).double()
     torch.manual_seed(1)
@@ -281,7 +281,7 @@ def test_the_risk_is_that_of_the_target_and_of_each_output_once(kind, monkeypatc
     for output in unique:
         inputs = Padded(torch.tensor([[BOS, *output[:-1]]]), torch.tensor([len(output)]))
         steps = torch.log_softmax(model.decoder(memory, inputs).scores[0], dim=-1)
-        scores.append(sum(steps[place, symbol] for place, symbol in enumerate(output)))
+        scores.append(sum(steps[place, token] for place, token in enumerate(output)))
     shares = torch.softmax(0.3 * torch.stack(scores), dim=0)
     theirs = -sum(share * reward(output) for share, output in zip(shares, unique))
     torch.testing.assert_close(ours.total, theirs, rtol=1e-10, atol=0)
@@ -313,7 +313,7 @@ def test_drop_out_is_off_where_outputs_are_drawn_and_back_after(objective):
     assert objective.eval()(model, batch, 1.0).total == CrossEntropy()(model, batch, 1.0).total
 
 
-def test_settings_that_mean_nothing_are_refused():
+def test_invalid_settings_are_refused():
     with pytest.raises(ValueError, match="samples"):
         ExpectedReward(samples=1, **SETTINGS)
     with pytest.raises(ValueError, match="sharpness"):

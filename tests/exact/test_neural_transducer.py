@@ -84,7 +84,7 @@ def log_prob(decoder, memory, path):
 
 
 def best_of_all(decoder, memory, output):
-    blocks = int(decoder.blocks(memory)[0])
+    blocks = int(decoder.block_count(memory)[0])
     paths = [path_of(output, each) for each in alignments(len(output), blocks, decoder.symbols_per_block)]
     return max((log_prob(decoder, memory, path).item(), path) for path in paths)
 

@@ -407,10 +407,10 @@ def test_a_running_text_is_refused():
     ("settings", "words"),
     [
         ({"distance": "euclid"}, 'distance = "euclid" must be'),
-        ({"temperature": -1.0}, "temperature = -1.0 must not"),
-        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 positive"),
+        ({"temperature": -1.0}, "temperature = -1.0 must be 0 or more"),
+        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 above 0"),
         ({"samples": 0}, "samples = 0 must"),
-        ({"reward": "bleu"}, "samples = 1 must be at least 1, and 2 with a reward"),
+        ({"reward": "bleu"}, "samples = 1 must be 1 or more, and 2 or more with a reward"),
         ({"reward": "blue", "samples": 2}, "did you mean"),
         ({"reward": "bleu", "samples": 2, "temperature": 0.0}, "temperature = 0 draws nothing"),
         ({"vocabulary": 5}, "a vocabulary of 1 real tokens"),
