@@ -285,9 +285,9 @@ def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decoder": "transformer"}, "task.carry = true: this decoder keeps all it has read; set task.carry = false"),
-        ({"carry": False, "decoder": "learned"}, "task.window = 8: raise decoder.longest = 4"),
-        ({"window": 65}, "task.window = 65: train.tokens = 64 holds no window"),
+        ({"decoder": "transformer"}, "cannot carry its state: set task.carry = false"),
+        ({"carry": False, "decoder": "learned"}, "longest = 4: raise it to task.window = 8"),
+        ({"window": 65}, "task.window = 65: larger than train.tokens = 64"),
         ({"window": 1}, "window = 1 must be 2 or more"),
     ],
 )
