@@ -10,6 +10,9 @@ from seqloom.types import Batch, Loss
 class SquaredError(Objective):
     """For targets that are vectors. Padding is left out."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         if not task.target.is_vectors:
             raise ValueError("compares vectors, but task.target is made of tokens; take another objective")

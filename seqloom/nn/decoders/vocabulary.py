@@ -10,7 +10,7 @@ from seqloom.nn.ops.linear import projection
 
 class VocabularyDecoder(Decoder):
     embedding: nn.Embedding
-    output: nn.Module | None  # None: tied
+    output: nn.Linear | None  # None: tied
 
     @property
     def project(self) -> Callable[[Tensor], Tensor]:
