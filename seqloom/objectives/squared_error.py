@@ -1,4 +1,4 @@
-"""Squared error: sum (y - f(x))^2 over all components of all targets, so that the loss is the mean squared error."""
+"""Squared error: sum (y - f(x))^2 over all components of all targets, which are counted: the loss is their mean."""
 
 import torch
 
@@ -8,7 +8,10 @@ from seqloom.types import Batch, Loss
 
 
 class SquaredError(Objective):
-    """Targets are vectors; padding has no error."""
+    """For targets that are vectors. Padding is left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         if not task.target.is_vectors:

@@ -173,7 +173,7 @@ class TestRecipesThatDoNotFit:
 
     def test_a_target_of_several_vectors_is_told(self, command: Command) -> None:
         rows = [(source, "1 2") for source, _ in PAIRS]
-        says(training_complaint(command, small(), "--data", tsv(rows=rows)), "one vector a source", "has 2")
+        says(training_complaint(command, small(), "--data", tsv(rows=rows)), "one vector per source", "has 2")
 
     def test_a_perplexity_of_numbers_cannot_choose_a_checkpoint(self, command: Command) -> None:
         outcome = command("train", toml(small()), "--data", tsv(rows=PAIRS), "--out", "out",

@@ -19,6 +19,7 @@ from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import FIRST, Edit, Hamming
 from seqloom.objectives.raml import RewardAugmented
+from seqloom.search.beam import BeamSearch
 from seqloom.tasks.pairs import Pairs, inputs_and_targets
 from seqloom.tasks.text import RunningText
 from seqloom.types import Batch, Padded
@@ -396,21 +397,21 @@ def test_what_is_drawn_follows_the_generator():
 
 
 def test_a_running_text_is_refused():
-    codec = TextCodec(units="char")
+    codec, decoder = TextCodec(units="char"), build(RecurrentDecoder)
     for carry in (True, False):
-        with pytest.raises(ValueError, match="a running text has no targets"):
-            objective().suit(RunningText(target=codec, carry=carry))
-    objective().suit(Pairs(target=codec))
+        with pytest.raises(ValueError, match="running text has no"):
+            objective().suit(RunningText(target=codec, carry=carry), decoder, BeamSearch())
+    objective().suit(Pairs(target=codec), decoder, BeamSearch())
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"distance": "euclid"}, 'distance = "euclid" must be'),
-        ({"temperature": -1.0}, "temperature = -1.0 must not"),
-        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 positive"),
+        ({"temperature": -1.0}, "temperature = -1.0 must be 0 or more"),
+        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 above 0"),
         ({"samples": 0}, "samples = 0 must"),
-        ({"reward": "bleu"}, "samples = 1 must be at least 1, and 2 with a reward"),
+        ({"reward": "bleu"}, "samples = 1 must be 1 or more, and 2 or more with a reward"),
         ({"reward": "blue", "samples": 2}, "did you mean"),
         ({"reward": "bleu", "samples": 2, "temperature": 0.0}, "temperature = 0 draws nothing"),
         ({"vocabulary": 5}, "a vocabulary of 1 real tokens"),

@@ -117,7 +117,7 @@ def test_vector_targets_start_with_a_zero_vector_and_have_no_eos():
 
 def test_a_target_of_several_vectors_is_refused(model):
     given = Pairs(source=Numbers(), target=Numbers()).batch([np.ones((2, 2))], [np.ones((2, 3))])
-    with pytest.raises(SeqloomError, match="one vector a source, but a target has 2"):
+    with pytest.raises(SeqloomError, match="one vector per source, but a target has 2"):
         model(given)
 
 

@@ -3,22 +3,21 @@
 Vaswani et al. 2017, section 3.1; Radford et al. 2018 for the decoder alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder
+from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.embedding import AddPositions, embed, embedding
 from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
-from seqloom.nn.ops.linear import projection
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Output, Padded, State
 
 
-class Transformer(Decoder):
+class Transformer(VocabularyDecoder):
     """State: {"cache": the KV cache, "length": (rows,) how many tokens it holds}."""
 
     grows = True
@@ -91,14 +90,14 @@ class Transformer(Decoder):
         self, tokens: Tensor, packing: Packing, state: State, memory: Memory, attention: bool = False
     ) -> tuple[Tensor, State, dict[str, Tensor]]:
         """Hidden vectors of all new positions (N, size), the KV cache, and on request the attention maps."""
-        history = state["cache"].grow(packing.mask, packing.full)
+        cache = state["cache"].grow(packing.mask, packing.full)
         positions = state["length"] if packing.full and packing.width == 1 else packing.offsets(state["length"])
         values = self.positioned(embed(self.embedding, packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             scope = memory.view(str(number)) if self.attends else memory
-            values, to_memory, to_self = layer.decode(values, packing, scope, history, number, attention)
+            values, to_memory, to_self = layer.decode(values, packing, scope, cache, number, attention)
             if to_memory is not None:
                 cross.append(to_memory)
             if to_self is not None:
@@ -106,8 +105,4 @@ class Transformer(Decoder):
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, nodes)
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        return self.norm(values), {"cache": history}, maps
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        return projection(self.output, self.embedding)
+        return self.norm(values), {"cache": cache}, maps

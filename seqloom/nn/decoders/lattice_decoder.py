@@ -1,4 +1,4 @@
-"""What transducers and SSNT share: an output's probability is that of all ways through its lattice."""
+"""What transducers and SSNT share: the probability of an output is the sum over all paths through its lattice."""
 
 from abc import abstractmethod
 
@@ -11,8 +11,8 @@ from seqloom.nn.ops.lattice import all_paths, best_path
 from seqloom.types import Memory, Padded, State
 
 
-class Aligning(Online):
-    """State: {"frame": (rows,), "prediction": what has been written}. A subclass says what its lattice is."""
+class LatticeDecoder(Online):
+    """State: {"frame": (rows,), "prediction": of the network over the tokens written}. Subclasses define `lattice`."""
 
     eos: int
     trained_by = "marginal"
@@ -20,7 +20,7 @@ class Aligning(Online):
 
     @abstractmethod
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """What `all_paths` takes: to go on, to write, to end, and how many states and labels there are."""
+        """The arguments of `all_paths`: log-probabilities to advance, write and end; numbers of states and labels."""
 
     def start(self, memory: Memory) -> State:
         frame = torch.full_like(memory.lengths, memory.offset)
@@ -30,5 +30,5 @@ class Aligning(Online):
         return all_paths(*self.lattice(memory, inputs, targets))
 
     def alignment(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        """At which state the likeliest alignment writes each token; -1 beyond a row's own.  (rows, U)"""
+        """The state at which the likeliest alignment writes each token; -1 at padding.  (rows, U)"""
         return best_path(*self.lattice(memory, inputs, targets))
