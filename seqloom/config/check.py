@@ -41,8 +41,8 @@ def check_recipe(recipe: Recipe, trust: bool = False) -> None:
     if model.encoder is not None:
         suit(model.encoder, "encoder", task=task)
     suit(model.decoder, "decoder", task=task, encoder=model.encoder)
-    suit(search, "search", decoder=model.decoder)
     suit(objective, "objective", task=task, decoder=model.decoder, search=search)
+    suit(search, "search", decoder=model.decoder)
     check_selection(recipe, task, objective.improves)
     if task.window > recipe["train"]["tokens"]:
         tokens = recipe["train"]["tokens"]

@@ -104,7 +104,7 @@ class Encoder(nn.Module, ABC):
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
         if task.source is not None and task.source.nested:
-            raise ValueError('reads one sequence, but a story is a table of sentences: take "memory_network"')
+            raise ValueError('reads one sequence, but a story is a table of sentences: take "memory_network" or "reader"')
 
     @property
     def streams(self) -> bool:
@@ -143,11 +143,12 @@ class Decoder(nn.Module, Stepper):
         bos: int | None = None,
         eos: int | None = None,
         blank: int | None = None,
-        length_ratio: float | None = None,
-        length_offset: int | None = None,
+        lengths: tuple[float, int] | None = None,
         memory_size: int | None = None,
     ):
-        """What decoders share. `memory_size` is given by a decoder that needs an encoder: 0 is refused."""
+        """What decoders share. `lengths` are length_ratio and length_offset; `memory_size` is given by a decoder that
+        needs an encoder: 0 is refused.
+        """
         super().__init__()
         if memory_size == 0:
             kind = type(self).__name__.lower()
@@ -156,10 +157,8 @@ class Decoder(nn.Module, Stepper):
             self.bos, self.eos = bos, eos
         if blank is not None:
             self.blanks = (blank,)
-        if length_ratio is not None:
-            self.length_ratio = length_ratio
-        if length_offset is not None:
-            self.length_offset = length_offset
+        if lengths is not None:
+            self.length_ratio, self.length_offset = lengths
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:

@@ -369,9 +369,12 @@ def test_settings_that_mean_nothing_are_refused():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (["decoder.type=neural_transducer"], 'objective.type = "emission": this decoder is trained by "alignment"'),
+        (
+            ["decoder.type=neural_transducer"],
+            'objective.type = "emission": cannot train this decoder; take objective.type = "alignment"',
+        ),
         (["decoder.type=recurrent"], 'objective.type = "emission": trains decoders of type "emission" only'),
-        (["search.type=beam"], 'search.type = "beam": this decoder needs "prefix_beam"'),
+        (["search.type=beam"], 'search.type = "beam": cannot search a decoder with blanks; take "prefix_beam"'),
     ],
 )
 def test_a_recipe_whose_objective_or_search_does_not_suit_the_decoder_is_refused(settings, words):

@@ -66,14 +66,7 @@ class Agent(Online):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(
-            bos=bos,
-            eos=eos,
-            blank=blank,
-            length_ratio=length_ratio,
-            length_offset=length_offset,
-            memory_size=memory_size,
-        )
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
         self.translator = translator(vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
         if self.translator.online:
             raise ValueError(

@@ -56,9 +56,7 @@ class Copy(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(
-            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
-        )
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset), memory_size=memory_size)
         if source_vocabulary is None:
             raise ValueError("copy needs a source of tokens: add [encoder] and task.source")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)

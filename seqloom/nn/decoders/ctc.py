@@ -40,14 +40,7 @@ class CTC(Online):
         length_ratio: float = 1.0,
         length_offset: int = 1,
     ):
-        super().__init__(
-            bos=bos,
-            eos=eos,
-            blank=blank,
-            length_ratio=length_ratio,
-            length_offset=length_offset,
-            memory_size=memory_size,
-        )
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
         self.excluded = (bos, eos)
         self.hidden_size = vocabulary
         self.dropout = Dropout(dropout)

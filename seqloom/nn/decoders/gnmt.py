@@ -43,9 +43,7 @@ class GNMT(VocabularyDecoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(
-            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
-        )
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset), memory_size=memory_size)
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
         if tied and size != embedding_size:

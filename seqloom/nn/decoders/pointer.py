@@ -52,9 +52,7 @@ class Pointer(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(
-            bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset, memory_size=memory_size
-        )
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset), memory_size=memory_size)
         if glimpses < 0:
             raise ValueError(f"glimpses = {glimpses} must be 0 or more")
         self.vocabulary = vocabulary

@@ -55,7 +55,7 @@ class Recurrent(VocabularyDecoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         if attention is not None and not memory_size:
             raise ValueError("attention needs an encoder to attend to: add [encoder], or leave attention out")
         if input_feeding and attention is None:

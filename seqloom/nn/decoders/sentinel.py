@@ -39,7 +39,7 @@ class Sentinel(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         if window < 1:
             raise ValueError(f"window = {window} must be 1 or more")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)

@@ -42,14 +42,7 @@ class Transducer(LatticeDecoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(
-            bos=bos,
-            eos=eos,
-            blank=blank,
-            length_ratio=length_ratio,
-            length_offset=length_offset,
-            memory_size=memory_size,
-        )
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
         self.excluded = (bos, eos)
         self.hidden_size = vocabulary
         self.prediction = PredictionNetwork(

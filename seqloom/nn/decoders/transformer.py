@@ -41,7 +41,7 @@ class Transformer(VocabularyDecoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__(bos=bos, eos=eos, length_ratio=length_ratio, length_offset=length_offset)
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         self.longest = longest if positions == "learned" else None
         self.hidden_size = size
         self.embedding = embedding(vocabulary, size)
