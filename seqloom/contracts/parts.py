@@ -104,7 +104,7 @@ class Encoder(nn.Module, ABC):
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
         if task.source is not None and task.source.nested:
-            raise ValueError('reads one sequence, but a story is a table of sentences: take "memory_network" or "reader"')
+            raise ValueError('reads sequences, and a story is a table of sentences: take "memory_network" or "reader"')
 
     @property
     def streams(self) -> bool:
