@@ -1,4 +1,4 @@
-"""Exported models against the models they were made from: the same outputs, scores and log-probabilities."""
+"""Exported models against their originals: the same outputs, scores and log-probabilities."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ ENDS = {"eos": EOS, "length_ratio": 2.0, "length_offset": 6}
 
 
 def alone(sources: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """Each source as the one codec of an exported model reads it."""
+    """Each source as a list of one, as engines expect it."""
     return [[source] for source in sources]
 
 
 def decisive(model: Model) -> Model:
-    """Random weights, large enough that outputs differ and no two are equally likely; in float32, as engines are."""
+    """Random weights, large enough that outputs differ and scores do not tie; in float32, as engines are."""
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         with torch.no_grad():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * (0.5 if parameter.dim() > 1 else 0.2))
-            if parameter.dim() == 1 and len(parameter) > 1:  # gains of normalisation stand around 1
+            if parameter.dim() == 1 and len(parameter) > 1:  # gains of normalisation are around 1
                 parameter += 1
     model.decoder.length_ratio, model.decoder.length_offset = 2.0, 6
     return model.float().eval()
@@ -88,7 +88,7 @@ def best(found: list[list[Hypothesis]]) -> list[list[int]]:
 
 
 def assert_equal(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
-    """The same lists with the same figures, but that those of one score may change places."""
+    """The same lists with the same scores; hypotheses of equal score may be in another order."""
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
         for one, other in zip(ours, theirs):
@@ -131,14 +131,14 @@ def translators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Mod
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
 @pytest.mark.parametrize("search", [BeamSearch(beam_size=1), BeamSearch(beam_size=1, length_penalty=0.5)])
-def test_ctranslate2_is_as_greedy_as_the_model(translators, name, search):
+def test_ctranslate2_greedy_search_equals_the_models(translators, name, search):
     model, engine = translators[name]
     assert_equal(engine.find(alone(sources()), search), native(model, sources(), search))
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
-def test_ctranslate2_with_a_beam_finds_what_the_model_finds(translators, name):
-    """Its beam does not narrow: it may find something better, never something worse."""
+def test_ctranslate2_beam_finds_nothing_worse_than_the_model(translators, name):
+    """Its beam stays wide when hypotheses finish: it may find a better output."""
     model, engine = translators[name]
     search = BeamSearch(beam_size=5)
     expected, found = native(model, sources(), search), engine.find(alone(sources()), search)
@@ -150,7 +150,7 @@ def test_ctranslate2_with_a_beam_finds_what_the_model_finds(translators, name):
         assert ours[0].score == pytest.approx(sum(ours[0].log_probs) / len(ours[0].log_probs), abs=1e-4)
 
 
-def test_ctranslate2_gives_as_many_as_are_wished_for_best_first(translators):
+def test_ctranslate2_returns_n_best_outputs_in_order(translators):
     _, engine = translators["pre"]
     for each in engine.find(alone(sources()), BeamSearch(beam_size=4, n_best=3)):
         assert len(each) == 3
@@ -159,8 +159,8 @@ def test_ctranslate2_gives_as_many_as_are_wished_for_best_first(translators):
 
 
 @pytest.mark.parametrize("maximum", [1, 2, 5, 12])
-def test_ctranslate2_ends_where_the_model_must(translators, maximum):
-    """Each source has a limit of its own, at which only EOS may come, and scores count it."""
+def test_ctranslate2_keeps_the_length_limit_of_the_model(translators, maximum):
+    """Each source has its own limit, where only EOS may follow; EOS counts in the score."""
     model, engine = translators["pre"]
     search = BeamSearch(beam_size=1, maximum_length=maximum)
     assert_equal(engine.find(alone(sources()), search), native(model, sources(), search))
@@ -168,7 +168,7 @@ def test_ctranslate2_ends_where_the_model_must(translators, maximum):
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_ctranslate2_begins_with_the_prefix(translators, beam_size):
+def test_ctranslate2_starts_with_the_prefix(translators, beam_size):
     model, engine = translators["post"]
     search, prefix = BeamSearch(beam_size=beam_size), [7, 8, 9]
     expected, found = native(model, sources(), search, prefix), engine.find(alone(sources()), search, np.array(prefix))
@@ -180,7 +180,7 @@ def test_ctranslate2_begins_with_the_prefix(translators, beam_size):
 
 
 @pytest.mark.parametrize("settings", [{"no_repeat": 2}, {"minimum_length": 8}, {"no_repeat": 1, "minimum_length": 4}])
-def test_ctranslate2_keeps_to_what_may_follow(translators, settings):
+def test_ctranslate2_obeys_constraints(translators, settings):
     model, engine = translators["untied"]
     free = best(native(model, sources(), BeamSearch(beam_size=1)))
     banned = [Banned([[free[1][0]], free[2][:2]])]
@@ -195,8 +195,8 @@ def test_ctranslate2_keeps_to_what_may_follow(translators, settings):
         assert len(each) >= settings.get("minimum_length", 0)
 
 
-def test_ctranslate2_draws_as_the_model_does(translators):
-    """Two tokens of a thousand outputs: how often each comes is how likely the model says it is."""
+def test_ctranslate2_samples_from_the_models_distribution(translators):
+    """The first token of a thousand samples: relative frequencies against probabilities, within five deviations."""
     model, engine = translators["pre"]
     source, count = [sources()[1]], 1000
     search = Sampling(n_best=count, temperature=2.0, top_k=5, maximum_length=2)
@@ -205,16 +205,16 @@ def test_ctranslate2_draws_as_the_model_does(translators):
         memory = model.encode(Padded.stack(source).to("cpu"))
         logits = model.decoder.step(torch.tensor([BOS]), model.decoder.start(memory), memory)[0]
     expected = search.filtered(torch.log_softmax(logits, -1))[0]
-    drawn = Counter(each.tokens[0] if each.tokens else EOS for each in found)
-    assert set(drawn) <= set(expected.nonzero()[:, 0].tolist())
-    for symbol, times in drawn.items():
-        probability = float(expected[symbol])
+    counts = Counter(each.tokens[0] if each.tokens else EOS for each in found)
+    assert set(counts) <= set(expected.nonzero()[:, 0].tolist())
+    for token, times in counts.items():
+        probability = float(expected[token])
         assert abs(times / count - probability) < 5 * (probability * (1 - probability) / count) ** 0.5 + 1e-3
     for each in found[:20]:
         assert each.score == pytest.approx(sum(each.log_probs), abs=1e-4)
 
 
-def test_ctranslate2_says_where_it_looked(translators):
+def test_ctranslate2_returns_attention(translators):
     _, engine = translators["pre"]
     for source, (one,) in zip(sources(), engine.find(alone(sources()), BeamSearch(beam_size=1), attention=True)):
         assert np.array(one.attention).shape == (min(len(one.tokens) + 1, len(one.attention or ())), len(source))
@@ -232,18 +232,18 @@ def test_ctranslate2_says_where_it_looked(translators):
         (BeamSearch(), (Required([[[5]]], EOS),), "the constraint Required"),
     ],
 )
-def test_ctranslate2_refuses_what_it_cannot_do(translators, search, constraints, what):
+def test_ctranslate2_refuses_unsupported_settings(translators, search, constraints, what):
     with pytest.raises(SeqloomError, match="ask the run") as refusal:
         translators["pre"][1].find(alone(sources()), search, constraints=constraints)
     assert what in str(refusal.value)
 
 
-def test_ctranslate2_refuses_a_source_beyond_its_positions(translators):
+def test_ctranslate2_refuses_a_source_longer_than_its_positions(translators):
     with pytest.raises(SeqloomError, match="a source of 2,100 tokens"):
         translators["pre"][1].find([[np.full(2100, 5)]], BeamSearch())
 
 
-def test_eight_bits_are_close_and_a_quarter_as_large(tmp_path):
+def test_int8_scores_are_close_and_weights_a_quarter_as_large(tmp_path):
     model = transformer(size=64, hidden=256)
     (tmp_path / "full").mkdir()
     (tmp_path / "eight").mkdir()
@@ -257,7 +257,7 @@ def test_eight_bits_are_close_and_a_quarter_as_large(tmp_path):
 
 
 def export_size(folder: Path) -> int:
-    """The model without its table of positions, which keeps its digits."""
+    """The model without its table of positions, which stays in float32."""
     return (folder / "model.bin").stat().st_size - export_ctranslate2.LONGEST * 64 * 4
 
 
@@ -265,54 +265,44 @@ def export_size(folder: Path) -> int:
 
 ENCODER = {"embedding_size": 6, "size": 8}
 DECODER = {**SPECIAL, **ENCODER}
-RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # every cell, attention, order and combination but one
-    "luong, state, feeding": (
-        {"bidirectional": True, "layers": 2},
-        {"attention": partial(Additive, size=5), "combine": "state", "input_feeding": True, "memory_size": 16},
+# Every cell, attention, order and combination at least once. Tracing takes seconds per model: keep them few and small.
+RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no attention": (
+        {"features": 3, "cell": GRU},
+        {"cell": partial(LSTM, without="forget"), "feed_context": True, "memory_size": 8},
     ),
-    "bahdanau, add": (
+    "luong, context as state": (
+        {},
+        {"attention": partial(Additive, size=5), "combine": "state", "input_feeding": True, "memory_size": 8},
+    ),
+    "bahdanau, monotonic": (
         {"cell": Elman},
         {
             "cell": partial(GRU, reset="before"),
-            "attention": Bilinear,
+            "attention": partial(Monotonic, size=5, bias=1.0),
             "order": "bahdanau",
             "combine": "add",
             "deep_output": True,
             "memory_size": 8,
         },
     ),
-    "luong, rnn, layers": (
+    "luong, further step": (
         {"cell": MUT, "reverse": True},
-        {
-            "cell": partial(MUT, variant=2),
-            "attention": Dot,
-            "combine": "rnn",
-            "layers": 2,
-            "residual": True,
-            "memory_size": 8,
-        },
+        {"cell": partial(MUT, variant=2), "attention": Bilinear, "combine": "rnn", "memory_size": 8},
     ),
-    "vectors, no attention": (
-        {"features": 3, "cell": GRU},
-        {"cell": partial(LSTM, without="forget"), "feed_context": True, "memory_size": 8},
-    ),
-    "monotonic": ({}, {"attention": partial(Monotonic, size=5, bias=1.0), "memory_size": 8}),
     "gnmt": (
         {"bidirectional": "bottom", "layers": 2, "residual": True},
-        {"attention": partial(Projected, size=4), "layers": 3, "memory_size": 8},
+        {"attention": partial(Projected, size=4), "layers": 2, "memory_size": 8},
     ),
-    "pointer": (
-        {"features": 3},
-        {"attention": partial(Additive, size=5), "glimpses": 1, "source_features": 3, "memory_size": 8},
-    ),
-    "copy": (  # of a source with tokens from 18 on, which are unknown
-        {"bidirectional": True},
+    "pointer": ({"features": 3}, {"attention": Dot, "glimpses": 1, "source_features": 3, "memory_size": 8}),
+    "copy": (  # source tokens from 18 on are unknown
+        {},
         {
             "attention": partial(Additive, size=5, coverage=True),
             "source_vocabulary": 18,
             "written": [*range(16), UNK, UNK],
             "unk": UNK,
-            "memory_size": 16,
+            "memory_size": 8,
         },
     ),
 }
@@ -334,26 +324,26 @@ def recurrent(name: str) -> Model:
 
 @pytest.fixture(scope="module", params=RECURRENT)
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A model, its engine, and sources it reads. Tracing takes seconds: each is made once."""
+    """A model, its exported engine, and sources for both."""
     folder, model = tmp_path_factory.mktemp("onnx"), recurrent(request.param)
     engine: Engine = Onnx.load(folder, {**export_onnx.export(model, folder, False), **ENDS}, 1)
     given = sources(RECURRENT[request.param][0].get("features"))
-    if "state" in request.param:  # of one position a context is the same at every step, and all outputs are ties
+    if "state" in request.param:  # with one position the context is the same at every step, and all outputs tie
         given = given[1:]
     return model, engine, given
 
 
-def test_onnx_is_the_model(exported):
-    """Its step, its searches with all their settings, where it looks; for any number of sources, rows and tokens."""
+def test_onnx_equals_the_model(exported):
+    """Step, searches with all their settings and attention; for any number of sources, rows and tokens."""
     model, engine, given = exported
     with torch.no_grad():
         memory, theirs = model.encode(Padded.stack(given).to("cpu")), engine.encode(Padded.stack(given))
-        symbols = torch.arange(4, 4 + 2 * len(given)) % VOCABULARY  # two rows a source
-        logits, state = model.decoder.step(symbols, model.decoder.start_rows(memory, len(symbols)), memory)
-        found, after = engine.decoder.step(symbols.numpy(), engine.decoder.start_rows(theirs, len(symbols)), theirs)
-        again, _ = engine.decoder.step(symbols.numpy(), after, theirs)
+        tokens = torch.arange(4, 4 + 2 * len(given)) % VOCABULARY  # two rows per source
+        logits, state = model.decoder.step(tokens, model.decoder.start_rows(memory, len(tokens)), memory)
+        found, after = engine.decoder.step(tokens.numpy(), engine.decoder.start_rows(theirs, len(tokens)), theirs)
+        again, _ = engine.decoder.step(tokens.numpy(), after, theirs)
         np.testing.assert_allclose(found, logits, atol=1e-4)
-        np.testing.assert_allclose(again, model.decoder.step(symbols, state, memory)[0], atol=1e-4)
+        np.testing.assert_allclose(again, model.decoder.step(tokens, state, memory)[0], atol=1e-4)
     for search in (
         BeamSearch(beam_size=1),
         BeamSearch(beam_size=4, n_best=4),
@@ -368,8 +358,8 @@ def test_onnx_is_the_model(exported):
         engine.find(alone(given), search, np.array(prefix), constraints),
         native(model, given, search, prefix, constraints),
     )
-    looked = engine.find(alone(given), search, attention=True)
-    for entry, each in enumerate(looked):
+    attended = engine.find(alone(given), search, attention=True)
+    for entry, each in enumerate(attended):
         for one, reading in zip(each, teacher_force(model.decoder, memory, entry, each)):
             assert (one.attention is None) == (not reading.alignment)
             if one.attention is not None:
@@ -379,7 +369,7 @@ def test_onnx_is_the_model(exported):
         assert_equal(engine.find(alone(given), search), native(model, given, search))
 
 
-def test_onnx_refuses_what_has_no_step_of_one_size(tmp_path):
+def test_onnx_refuses_models_without_a_step_of_fixed_size(tmp_path):
     memory = {"memory_size": 8}
     reading = RecurrentEncoder(vocabulary=VOCABULARY, **ENCODER)
     alone = Model(None, RecurrentDecoder(**DECODER, memory_size=0))
@@ -393,14 +383,14 @@ def test_onnx_refuses_what_has_no_step_of_one_size(tmp_path):
         export_onnx.export(Model(reading, RecurrentDecoder(**DECODER, attention=MultiHead, **memory)), tmp_path, False)
 
 
-def test_ctranslate2_refuses_what_is_no_transformer(tmp_path):
+def test_ctranslate2_refuses_models_other_than_transformers(tmp_path):
     reading = RecurrentEncoder(vocabulary=VOCABULARY, **ENCODER)
     with pytest.raises(SeqloomError, match="takes a Transformer that reads tokens"):
         export_ctranslate2.export(Model(reading, RecurrentDecoder(**DECODER, memory_size=8)), tmp_path, False)
 
 
 @pytest.mark.parametrize("ratio", [2.2, 1.1, 2.25, 2.429])
-def test_every_engine_has_the_limits_of_the_model(ratio):
+def test_every_engine_has_the_models_length_limits(ratio):
     model = transformer()
     model.decoder.length_ratio = ratio
     lengths = np.arange(1, 200)

@@ -1,4 +1,4 @@
-"""Shallow fusion and rescoring against the formula, outputs listed one by one."""
+"""Shallow fusion and rescoring against the formula, every output enumerated."""
 
 from types import SimpleNamespace
 
@@ -44,19 +44,19 @@ def fused(decoder, kind, weight=WEIGHT):
     return made
 
 
-def plainly(decoder, weight=WEIGHT, tokens=(), memory=None):
-    """log p(y | x) + weight * log p_LM(y), by two passes."""
+def fused_score(decoder, tokens, memory):
+    """log p(y | x) + weight * log p_LM(y), from two separate passes."""
     inputs = Padded.stack([torch.tensor([decoder.bos, *tokens])])
     targets = Padded.stack([torch.tensor([*tokens, decoder.eos])])
     model = decoder.language_model
     ours = decoder.decoder.log_prob(memory, inputs, targets)
-    return float(ours + weight * model.log_prob(model.prepare(Memory.empty(1)), inputs, targets))
+    return float(ours + WEIGHT * model.log_prob(model.prepare(Memory.empty(1)), inputs, targets))
 
 
 @language_models
 @pytest.mark.parametrize("part", [Recurrent, Transformer])
 @torch.no_grad()
-def test_a_wide_fused_beam_finds_what_exhaustive_search_finds(part, kind):
+def test_wide_fused_beam_equals_exhaustive_search(part, kind):
     limit, settings = 4, {"attention": Dot} if part is Recurrent else {}
     inner = build(part, vocabulary=4, bos=0, eos=1, **settings)
     inner.limit = lambda memory: torch.full((memory.rows,), limit)
@@ -69,7 +69,7 @@ def test_a_wide_fused_beam_finds_what_exhaustive_search_finds(part, kind):
     found = BeamSearch(beam_size=40, n_best=40, length_penalty=0.0)(decoder, memory)
     for row, hypotheses in enumerate(found):
         ours = memory.select(torch.tensor([row]))
-        expected = sorted(((plainly(decoder, WEIGHT, each, ours), each) for each in outputs()), reverse=True)
+        expected = sorted(((fused_score(decoder, each, ours), each) for each in outputs()), reverse=True)
         assert [tuple(one.tokens) for one in hypotheses] == [tokens for _, tokens in expected]
         assert [one.score for one in hypotheses] == pytest.approx([total for total, _ in expected], abs=1e-9)
 
@@ -77,26 +77,28 @@ def test_a_wide_fused_beam_finds_what_exhaustive_search_finds(part, kind):
 @language_models
 @pytest.mark.parametrize("part", [Transducer, CTC])
 @torch.no_grad()
-def test_an_output_written_in_many_ways_has_its_own_probability_and_the_language_models(part, kind):
+def test_fused_score_of_an_output_sums_its_alignments_and_adds_the_language_model(part, kind):
+    """The beam holds every prefix of at most three tokens at every frame, so no alignment is lost."""
     decoder = fused(sharp(part, 1.0), kind)
     memory = memory_for(decoder, (3, 2))
-    found = PrefixBeam(beam_size=400, n_best=12, symbols_per_state=12)(decoder, memory)
-    plain = PrefixBeam(beam_size=400, n_best=12, symbols_per_state=12)(decoder.decoder, memory)
+    search = PrefixBeam(beam_size=200, n_best=200, symbols_per_state=3, maximum_length=4)
+    found, plain = search(decoder, memory), search(decoder.decoder, memory)
     for row, hypotheses in enumerate(found):
         ours = memory.select(torch.tensor([row]))
+        expected = [fused_score(decoder, one.tokens, ours) for one in hypotheses]
+        assert len(expected) == len(plain[row]) >= 10
+        assert [one.score for one in hypotheses] == pytest.approx(expected, abs=1e-9)
+        assert expected == pytest.approx(sorted(expected, reverse=True), abs=1e-9)
         assert [one.tokens for one in hypotheses] != [one.tokens for one in plain[row]]
-        for one in hypotheses[:5]:
+        for one, worth in list(zip(hypotheses, expected))[:5]:
             framed = [Padded.stack([torch.tensor(each)]) for each in ([BOS, *one.tokens], [*one.tokens, EOS])]
-            worth = plainly(decoder, WEIGHT, one.tokens, ours)
             assert float(decoder.log_prob(ours, *framed)) == pytest.approx(worth, abs=1e-9)
-            # Many tokens at one state, which the search does not follow to the last, are worth next to nothing.
-            assert one.score == pytest.approx(plainly(decoder, WEIGHT, one.tokens, ours), abs=1e-4)
 
 
 @language_models
 @pytest.mark.parametrize("part", [Recurrent, Transformer, Transducer, CTC])
 @torch.no_grad()
-def test_without_weight_it_is_the_decoder_alone(part, kind):
+def test_weight_zero_equals_the_decoder_alone(part, kind):
     decoder = fused(sharp(part), kind, weight=0.0)
     memory = memory_for(decoder, (4, 2, 3))
     search = PrefixBeam(beam_size=3, n_best=3) if decoder.blanks else BeamSearch(beam_size=3, n_best=3)
@@ -108,7 +110,7 @@ def test_without_weight_it_is_the_decoder_alone(part, kind):
 
 @language_models
 @torch.no_grad()
-def test_teacher_forcing_is_stepping(kind):
+def test_teacher_forcing_equals_stepping(kind):
     decoder = fused(sharp(Recurrent, attention=Dot), kind)
     memory = memory_for(decoder, (4, 2, 3))
     inputs = Padded(torch.tensor([[BOS, 4, 5, 5], [BOS, 5, 0, 0], [BOS, 4, 4, 0]]), torch.tensor([4, 2, 3]))
@@ -125,7 +127,7 @@ def test_teacher_forcing_is_stepping(kind):
 
 @language_models
 @torch.no_grad()
-def test_a_prefix_is_heard_by_both(kind):
+def test_prefix_conditions_decoder_and_language_model(kind):
     decoder = fused(sharp(Recurrent), kind)
     memory = memory_for(decoder, (4, 2))
     prefix = Padded(torch.tensor([[4, 5], [5, 0]]), torch.tensor([2, 1]))
@@ -135,31 +137,31 @@ def test_a_prefix_is_heard_by_both(kind):
         ours = memory.select(torch.tensor([row]))
         whole = Padded.stack([torch.tensor([BOS, *one.tokens])])
         scores = decoder(ours, whole).scores[0]
-        spelled = [float(scores[place, token]) for place, token in enumerate([*one.tokens, EOS])]
-        assert one.score == pytest.approx(sum(spelled[len(begun) :]), abs=1e-9)
+        log_probs = [float(scores[place, token]) for place, token in enumerate([*one.tokens, EOS])]
+        assert one.score == pytest.approx(sum(log_probs[len(begun) :]), abs=1e-9)
 
 
 @language_models
 @torch.no_grad()
-def test_the_language_model_hears_nothing_of_silence(kind):
+def test_language_model_does_not_read_blanks(kind):
     decoder = fused(sharp(Transducer), kind)
     memory = memory_for(decoder, (5, 5))
     state = decoder.start(memory)
-    said = []
+    log_probs = []
     for token in ([BOS, BOS], [BLANK, 4], [BLANK, BLANK], [4, 5], [5, BLANK]):
         scores, state = decoder.step(torch.tensor(token), state, memory)
         inner, _ = decoder.decoder.step(torch.tensor(token), decoder.decoder.start(memory), memory)
         assert torch.equal(scores.isinf(), inner.isinf())
-        said.append(state["language_model"]["log_probs"])
-    torch.testing.assert_close(said[-1][0], said[-1][1])  # both have written 4 5 by now, at other times
-    torch.testing.assert_close(said[0][0], said[1][0])
-    model, heard = decoder.language_model, Padded.stack([torch.tensor([BOS, 4, 5])])
-    expected = model(model.prepare(Memory.empty(1)), heard).scores.log_softmax(-1)
-    torch.testing.assert_close(said[-1][0], expected[0, -1])
+        log_probs.append(state["language_model"]["log_probs"])
+    torch.testing.assert_close(log_probs[-1][0], log_probs[-1][1])  # both have written 4 5, at different frames
+    torch.testing.assert_close(log_probs[0][0], log_probs[1][0])
+    model, tokens = decoder.language_model, Padded.stack([torch.tensor([BOS, 4, 5])])
+    expected = model(model.prepare(Memory.empty(1)), tokens).scores.log_softmax(-1)
+    torch.testing.assert_close(log_probs[-1][0], expected[0, -1])
 
 
 @torch.no_grad()
-def test_a_language_model_of_running_text_begins_with_its_own_symbol():
+def test_language_model_of_running_text_starts_with_its_own_token():
     inner, model = sharp(Recurrent), sharp(Recurrent, memory_size=0)
     model.bos, model.eos = EOS, None
     decoder = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
@@ -175,7 +177,7 @@ def test_a_language_model_of_running_text_begins_with_its_own_symbol():
 
 
 @torch.no_grad()
-def test_symbols_in_another_order_are_found():
+def test_vocabularies_in_a_different_order_are_mapped():
     inner, model = sharp(Recurrent, attention=Dot), sharp(Recurrent, memory_size=0)
     order = [0, 1, 2, 3, 5, 4]
     other = sharp(Recurrent, memory_size=0)
@@ -194,7 +196,7 @@ def test_symbols_in_another_order_are_found():
     torch.testing.assert_close(plain(memory, inputs).scores, turned(memory, inputs).scores)
 
 
-def test_codecs_with_the_same_symbols():
+def test_token_mapping_between_codecs():
     def codec(text, **settings):
         return Text(**{"units": "char", **settings}).fit([text])
 
@@ -208,7 +210,7 @@ def test_codecs_with_the_same_symbols():
 
 
 @torch.no_grad()
-def test_rows_may_be_selected_and_ensembles_fuse_too():
+def test_rows_can_be_selected_and_ensembles_can_be_fused():
     members = Ensemble(members=[sharp(Recurrent), sharp(Transformer, 2.0)])
     members.memory_size_in_tests = 8
     decoder = fused(members, "transformer")
@@ -224,11 +226,11 @@ def test_rows_may_be_selected_and_ensembles_fuse_too():
     torch.testing.assert_close(swapped, scores[rows])
 
 
-def test_it_refuses_what_cannot_be_fused():
+def test_fusion_refuses_what_cannot_be_fused():
     recurrent, transducer = sharp(Recurrent), sharp(Transducer)
     with pytest.raises(SeqloomError, match="lm_weight = -1"):
         ShallowFusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
-    with pytest.raises(SeqloomError, match="blanks"):
+    with pytest.raises(SeqloomError, match="a decoder with blanks is no language model"):
         ShallowFusion(decoder=recurrent, language_model=transducer, weight=1)
     other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
     decoder = ShallowFusion(decoder=recurrent, language_model=other, weight=1)
@@ -246,7 +248,7 @@ def predictions(*scored):
 
 
 def language_model(running=False):
-    """A text is worth as many nats as it has letters a."""
+    """Each letter a of a text costs one nat."""
     asked = []
 
     def score(texts):
@@ -257,12 +259,12 @@ def language_model(running=False):
 
 
 @pytest.fixture(autouse=True)
-def scores_of_its_own(monkeypatch):
-    """Models of these tests score by a function of theirs."""
+def stand_in_scores(monkeypatch):
+    """Models of these tests bring their own scoring function."""
     monkeypatch.setattr(rescoring, "score", lambda system, pairs: system.score(pairs))
 
 
-def test_outputs_are_ranked_by_both():
+def test_rescoring_ranks_by_both_scores():
     answers = [predictions(("aa", -1.0), ("b", -2.0), ("ab", -2.2)), predictions(("aa", -3.0)), []]
     model = language_model()
     found = rerank(answers, model, 0.5)
@@ -276,12 +278,12 @@ def test_outputs_are_ranked_by_both():
     assert model.asked[0] == ["aa", "b", "ab"]  # each text once
 
 
-def test_lines_of_a_running_text_are_read_one_by_one():
+def test_running_text_model_scores_each_line_separately():
     (found,) = rerank([predictions(("aa", -1.0), ("b", -2.0))], language_model(running=True), 1.0)
     assert [(one.text, one.score) for one in found] == [("b", -2.0), ("aa", -3.0)]
 
 
-def test_a_run_the_other_way_round_tells_how_likely_the_source_is():
+def test_reverse_model_scores_the_source_given_the_output():
     asked = []
 
     def score(pairs):
@@ -295,9 +297,9 @@ def test_a_run_the_other_way_round_tells_how_likely_the_source_is():
         [("b", -3.5), ("aa", -4.0), ("", -1.5 + 0.5 * UNEXPLAINED)],
         [("aa", -4.0)],
     ]
-    assert asked == [("aa", "xyz"), ("b", "xyz"), ("aa", "x")]  # nothing explains no source
+    assert asked == [("aa", "xyz"), ("b", "xyz"), ("aa", "x")]  # no channel is asked for the empty output
 
 
-def test_rescoring_wants_a_weight():
+def test_rescoring_refuses_a_weight_that_is_not_a_number():
     with pytest.raises(SeqloomError, match="rescore_weight = nan"):
         rerank([], language_model(), float("nan"))
