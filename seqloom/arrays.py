@@ -55,7 +55,7 @@ def take_rows(value: Any, rows: Array) -> Any:
     return value[rows] if isinstance(value, np.ndarray) else value.index_select(0, rows)
 
 
-def perhaps(mask: Array) -> bool:
+def maybe_any(mask: Array) -> bool:
     """Whether any is true; of an accelerator, which asking would stall, that some may be."""
     return str(mask.device) != "cpu" or bool(mask.any())
 

@@ -18,7 +18,7 @@ from seqloom.contracts import Constraint, Search
 from seqloom.engines.engine import Engine, needed
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned
+from seqloom.search.constraints.banned import Banned
 from seqloom.search.opening import Opening
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis
@@ -218,7 +218,7 @@ def suppressed(constraints: Iterable[Constraint]) -> list[Names]:
     for each in constraints:
         if not isinstance(each, Banned):
             raise impossible(f"the constraint {type(each).__name__}")
-        phrases += [names([symbol]) for symbol in each.symbols] + [names(phrase) for phrase in each.phrases]
+        phrases += [names([token]) for token in each.tokens] + [names(phrase) for phrase in each.phrases]
     return phrases
 
 

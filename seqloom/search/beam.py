@@ -18,10 +18,10 @@ from typing import Literal
 
 import numpy as np
 
-from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, namespace, perhaps, topk
+from seqloom.arrays import Array, as_numpy, cast, like, log_softmax, maybe_any, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.search.constraints.every import Constraints
+from seqloom.search.constraints.combined import Constraints
 from seqloom.search.opening import NOT_FINITE, Opening, check_width, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State, select
 
@@ -182,7 +182,7 @@ class BeamSearch(Search):
             constraints=constraints,
             steps=(*beam.steps, Step(beam.entries, parents, tokens, chosen, totals, finished, times)),
         )
-        if not perhaps(finished):
+        if not maybe_any(finished):
             return after
         lengths = cast(constraints.states["count"].reshape(count, width), totals)
         scores = xp.where(finished, totals / self.normaliser(lengths), float("-inf"))

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from seqloom.arrays import Array, namespace, take_rows
 from seqloom.contracts import Constraint, Stepper
-from seqloom.search.constraints.every import Constraints, MinimumLength, NoRepeat
+from seqloom.search.constraints.combined import Constraints
+from seqloom.search.constraints.length import MinimumLength
+from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
 
 NOT_FINITE = "the model's scores are not finite: its training diverged; lower train.learning_rate"

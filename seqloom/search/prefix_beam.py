@@ -23,7 +23,9 @@ from seqloom.arrays import Array, as_numpy, cast, like, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import settled
-from seqloom.search.constraints.every import Beginning, Constraints, NoRepeat
+from seqloom.search.constraints.combined import Constraints
+from seqloom.search.constraints.no_repeat import NoRepeat
+from seqloom.search.constraints.prefix import ForcedPrefix
 from seqloom.search.merging import NEVER, Group, Pairs, halves, hashed, merged, side_by_side, sources
 from seqloom.search.opening import NOT_FINITE, Opening, check_width
 from seqloom.types import Hypothesis, Memory, Padded, State, hold, select
@@ -115,7 +117,7 @@ class PrefixBeam(Search):
         # The decoder's own limit is of no use: it depends on how much of the source is there, and ticks are counted.
         limit = xp.full_like(lengths, max(self.opening.maximum_length or ENDLESS, self.opening.minimum_length + 1))
         if prefix is not None and prefix.values.shape[1]:
-            chosen.append(Beginning(prefix))
+            chosen.append(ForcedPrefix(prefix))
             limit = xp.maximum(limit, prefix.lengths + 1)
         begun = Constraints.begin(chosen, decoder, limit, None)
         width = self.beam_size * (2 if decoder.advances == "all" else 1)  # where all go on, silent ones and others

@@ -13,7 +13,7 @@ from seqloom import arrays
 from seqloom.arrays import Array, as_numpy, descending, log_softmax, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.search.constraints.every import Constraints
+from seqloom.search.constraints.combined import Constraints
 from seqloom.search.opening import Opening, prefixes, steps_between_questions
 from seqloom.types import Hypothesis, Memory, Padded, State
 

@@ -39,7 +39,8 @@ from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.nn.model import Model
 from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned, Required
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.required import Required
 from seqloom.search.opening import Opening
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Padded
