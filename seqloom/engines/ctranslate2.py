@@ -19,7 +19,7 @@ from seqloom.engines.engine import Engine, needed
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints.banned import Banned
-from seqloom.search.opening import Opening
+from seqloom.search.options import SearchOptions
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis
 
@@ -56,7 +56,7 @@ class CTranslate2(Engine):
         sources = [own for own, *_ in encoded]
         options = {**wishes(search), "suppress_sequences": suppressed(constraints), "return_attention": attention}
         begun = [] if prefix is None else names(prefix)
-        limits = self.limits(sources, search.opening, len(begun))
+        limits = self.limits(sources, search.options, len(begun))
         named = [names(source) for source in sources]
         found = self.translate(named, begun, max(limits, default=0), options)
         # All had as much room as the longest. Who took more than its own is cut; in a beam that could change the
@@ -83,13 +83,13 @@ class CTranslate2(Engine):
             for hypotheses in found
         ]
 
-    def limits(self, sources: Sequence[np.ndarray], opening: Opening, begun: int) -> list[int]:
+    def limits(self, sources: Sequence[np.ndarray], options: SearchOptions, begun: int) -> list[int]:
         """How many tokens each output may have, EOS included."""
         lengths = np.array([len(source) for source in sources], dtype=np.float32)
         limits = np.ceil(lengths * np.float32(self.length_ratio)) + self.length_offset
-        if opening.maximum_length is not None:
-            limits = limits.clip(None, opening.maximum_length)
-        found = [int(limit) for limit in limits.clip(max(opening.minimum_length, begun) + 1, None)]
+        if options.maximum_length is not None:
+            limits = limits.clip(None, options.maximum_length)
+        found = [int(limit) for limit in limits.clip(max(options.minimum_length, begun) + 1, None)]
         if max([0, *found, *map(len, sources)]) > self.longest:
             raise SeqloomError(
                 f"a source of {max(map(len, sources)):,} tokens: it or its output may be longer than the "
@@ -194,8 +194,7 @@ def supported(search: Search) -> BeamSearch | Sampling:
 
 def wishes(search: BeamSearch | Sampling) -> dict[str, Any]:
     """The settings of a search as CTranslate2 calls them."""
-    opening = search.opening
-    options = {"min_decoding_length": opening.minimum_length, "no_repeat_ngram_size": opening.no_repeat}
+    options = {"min_decoding_length": search.options.minimum_length, "no_repeat_ngram_size": search.options.no_repeat}
     if isinstance(search, BeamSearch):
         return options | {
             "beam_size": search.beam_size,

@@ -22,12 +22,12 @@ import numpy as np
 from seqloom.arrays import Array, as_numpy, cast, like, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.search.beam import settled
+from seqloom.search.certain import split_certain
 from seqloom.search.constraints.combined import Constraints
 from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.search.constraints.prefix import ForcedPrefix
 from seqloom.search.merging import NEVER, Group, Pairs, halves, hashed, merged, side_by_side, sources
-from seqloom.search.opening import NOT_FINITE, Opening, check_width
+from seqloom.search.options import NOT_FINITE, SearchOptions, check_beam_size
 from seqloom.types import Hypothesis, Memory, Padded, State, hold, select
 
 ENDLESS = 1 << 40  # tokens that fit into an output without a maximum_length
@@ -91,14 +91,14 @@ class PrefixBeam(Search):
         maximum_length: int | None = None,
         certain_after: int = 500,
     ):
-        check_width(beam_size, n_best)
+        check_beam_size(beam_size, n_best)
         if symbols_per_state < 1 or certain_after < 1:
             raise ValueError(
                 f"symbols_per_state = {symbols_per_state} and certain_after = {certain_after} must be at least 1"
             )
         self.beam_size, self.n_best, self.symbols_per_state = beam_size, n_best, symbols_per_state
         self.length_penalty, self.certain_after = length_penalty, certain_after
-        self.opening = Opening(minimum_length, maximum_length, 0)
+        self.options = SearchOptions(minimum_length, maximum_length, 0)
 
     def start(
         self,
@@ -111,11 +111,11 @@ class PrefixBeam(Search):
             raise SeqloomError('search.type = "prefix_beam": for decoders with a blank; expected "beam" here')
         if any(isinstance(each, NoRepeat) for each in constraints):
             raise SeqloomError('search.type = "prefix_beam": repeats cannot be forbidden here; leave no_repeat out')
-        chosen = self.opening.constraints(decoder, constraints)
+        chosen = self.options.constraints(decoder, constraints)
         lengths = memory.lengths
         xp, (count,) = namespace(lengths), lengths.shape
         # The decoder's own limit is of no use: it depends on how much of the source is there, and ticks are counted.
-        limit = xp.full_like(lengths, max(self.opening.maximum_length or ENDLESS, self.opening.minimum_length + 1))
+        limit = xp.full_like(lengths, max(self.options.maximum_length or ENDLESS, self.options.minimum_length + 1))
         if prefix is not None and prefix.values.shape[1]:
             chosen.append(ForcedPrefix(prefix))
             limit = xp.maximum(limit, prefix.lengths + 1)
@@ -278,7 +278,7 @@ class PrefixBeam(Search):
             else:  # nothing can change any more
                 best = max(ended.values(), key=self.score).written if ended else common
                 others = []
-            found.append(settled(best.tokens, others, best.times))
+            found.append(split_certain(best.tokens, others, best.times))
         return found
 
 

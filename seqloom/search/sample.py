@@ -14,7 +14,7 @@ from seqloom.arrays import Array, as_numpy, descending, log_softmax, namespace, 
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
 from seqloom.search.constraints.combined import Constraints
-from seqloom.search.opening import Opening, prefixes, steps_between_questions
+from seqloom.search.options import SearchOptions, prefix_tokens, steps_between_checks
 from seqloom.types import Hypothesis, Memory, Padded, State
 
 
@@ -61,7 +61,7 @@ class Sampling(Search):
             raise ValueError(f"top_p = {top_p} must be in (0, 1]")
         self.n_best, self.temperature, self.top_k, self.top_p = n_best, temperature, top_k, top_p
         self.argmax_every, self.seed = argmax_every, seed
-        self.opening = Opening(minimum_length, maximum_length, no_repeat)
+        self.options = SearchOptions(minimum_length, maximum_length, no_repeat)
 
     def start(
         self,
@@ -70,14 +70,14 @@ class Sampling(Search):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Draw:
-        tokens, state, begun = self.opening.rows(self.n_best, decoder, memory, prefix, constraints)
+        tokens, state, begun = self.options.start_rows(self.n_best, decoder, memory, prefix, constraints)
         xp = namespace(tokens)
         nobody = xp.zeros_like(tokens, dtype=xp.bool)
         return Draw(tokens, state, begun, nobody, nobody, prefix)
 
     def advance(self, decoder: Stepper, memory: Memory, beam: Draw) -> Draw:
         generator = arrays.generator(beam.tokens, self.seed)
-        every = steps_between_questions(beam.tokens)
+        every = steps_between_checks(beam.tokens)
         while len(beam.drawn) % every or not bool(beam.ended.all()):
             beam = self.step(decoder, memory, beam, generator)
         return beam
@@ -111,7 +111,7 @@ class Sampling(Search):
         """n_best outputs a source, likeliest first; fewer where the constraints left nothing to draw."""
         stack = namespace(beam.tokens).stack
         tokens, log_probs, live = (as_numpy(stack(part, 1)) for part in (beam.drawn, beam.log_probs, beam.live))
-        failed, forced = as_numpy(beam.failed), prefixes(beam.prefix, memory.rows)
+        failed, forced = as_numpy(beam.failed), prefix_tokens(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for row, entry in enumerate(memory.owner(len(tokens)).tolist()):
             if failed[row]:

@@ -41,7 +41,7 @@ from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints.banned import Banned
 from seqloom.search.constraints.required import Required
-from seqloom.search.opening import Opening
+from seqloom.search.options import SearchOptions
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Padded
 
@@ -410,6 +410,6 @@ def test_every_engine_has_the_limits_of_the_model(ratio):
     session = SimpleNamespace(get_inputs=list, get_outputs=list)
     onnx = OnnxDecoder(session, bos=BOS, **ends).limit(Memory(np.zeros((199, 0, 0)), lengths))
     ours = CTranslate2(None, longest=4096, **ends).limits(
-        [np.zeros(length) for length in lengths], Opening(0, None, 0), 0
+        [np.zeros(length) for length in lengths], SearchOptions(0, None, 0), 0
     )
     assert model.decoder.limit(memory).tolist() == onnx.tolist() == ours
