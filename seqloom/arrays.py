@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 Array = Any  # a torch.Tensor or a numpy.ndarray
+NEVER = float("-inf")  # the log-probability of what cannot happen
 BLOCK = 64  # numbers of which only the largest is looked at first,
 MANY = 2048  # where a row has so many
 

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from seqloom.arrays import Array, as_numpy, cast, log_softmax, maybe_any, namespace, topk
+from seqloom.arrays import NEVER, Array, as_numpy, cast, log_softmax, maybe_any, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.search.backtrace import Backtrace, Path, Step
 from seqloom.search.certain import split_certain
@@ -32,8 +32,6 @@ from seqloom.search.constraints.combined import Constraints
 from seqloom.search.coverage import coverages
 from seqloom.search.options import SearchOptions, check_beam_size, prefix_tokens, steps_between_checks
 from seqloom.types import Hypothesis, Memory, Padded, State, select
-
-NEVER = float("-inf")
 
 
 @dataclass(frozen=True)

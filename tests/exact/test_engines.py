@@ -205,7 +205,7 @@ def test_ctranslate2_draws_as_the_model_does(translators):
     with torch.no_grad():
         memory = model.encode(Padded.stack(source).to("cpu"))
         logits = model.decoder.step(torch.tensor([BOS]), model.decoder.start(memory), memory)[0]
-    expected = search.filtered(torch.log_softmax(logits, -1))[0]
+    expected = search.probabilities(torch.log_softmax(logits, -1))[0]
     drawn = Counter(each.tokens[0] if each.tokens else EOS for each in found)
     assert set(drawn) <= set(expected.nonzero()[:, 0].tolist())
     for symbol, times in drawn.items():

@@ -3,7 +3,7 @@
 Word re-ordering: Wiseman & Rush 2016, section 5.2.
 """
 
-from seqloom.arrays import Array, namespace
+from seqloom.arrays import NEVER, Array, namespace
 from seqloom.contracts import Constraint
 from seqloom.errors import SeqloomError
 from seqloom.search.constraints.masks import token_mask
@@ -40,6 +40,6 @@ class Bag(Constraint):
 
     def forbid(self, scores: Array, state: State) -> Array:
         xp, left, end = namespace(scores), state["left"], scores[:, self.eos]
-        scores = xp.where(token_mask(left, left >= 0, scores.shape[1]), scores, float("-inf"))
-        scores[:, self.eos] = xp.where((left == USED).all(1), end, float("-inf"))
+        scores = xp.where(token_mask(left, left >= 0, scores.shape[1]), scores, NEVER)
+        scores[:, self.eos] = xp.where((left == USED).all(1), end, NEVER)
         return scores

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from seqloom.arrays import Array
+from seqloom.arrays import NEVER, Array
 from seqloom.contracts import Constraint
 from seqloom.search.constraints.history import append, ends_with, no_tokens
 from seqloom.search.constraints.masks import forbid_token
@@ -26,7 +26,7 @@ class Banned(Constraint):
     def forbid(self, scores: Array, state: State) -> Array:
         for token in self.tokens:
             if token < scores.shape[1]:  # tokens may be places of the source, and no source of the batch has this one
-                scores[:, token] = float("-inf")
+                scores[:, token] = NEVER
         for phrase in self.phrases:
             scores = forbid_token(scores, phrase[-1], ends_with(state["recent"], phrase[:-1]))
         return scores

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqloom.arrays import Array, maybe_any, namespace
+from seqloom.arrays import NEVER, Array, maybe_any, namespace
 from seqloom.contracts import Constraint, Stepper
 from seqloom.types import Padded, State, hold, select
 
@@ -63,7 +63,7 @@ class Constraints:
             scores = constraint.forbid(scores, self.states[str(number)])
         if self.eos is not None and maybe_any(self.last):
             xp, end = namespace(scores), scores[:, self.eos]
-            scores = xp.where(self.last[:, None], float("-inf"), scores)
+            scores = xp.where(self.last[:, None], NEVER, scores)
             scores[:, self.eos] = end
         return scores
 

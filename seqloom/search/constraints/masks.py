@@ -1,11 +1,11 @@
 """Masks over the vocabulary, which constraints share."""
 
-from seqloom.arrays import Array, namespace
+from seqloom.arrays import NEVER, Array, namespace
 
 
 def forbid_token(scores: Array, token: int, rows: Array) -> Array:
     """The scores, -inf at one token of some rows; overwritten in place.  (rows, V), (rows,)"""
-    scores[:, token] = namespace(scores).where(rows, float("-inf"), scores[:, token])
+    scores[:, token] = namespace(scores).where(rows, NEVER, scores[:, token])
     return scores
 
 

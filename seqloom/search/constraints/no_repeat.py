@@ -1,6 +1,6 @@
 """No repeated n-grams."""
 
-from seqloom.arrays import Array, namespace
+from seqloom.arrays import NEVER, Array, namespace
 from seqloom.contracts import Constraint
 from seqloom.search.constraints.history import append, no_tokens
 from seqloom.search.constraints.masks import token_mask
@@ -28,4 +28,4 @@ class NoRepeat(Constraint):
         repeats = xp.ones((len(history), count), dtype=xp.bool, device=history.device)
         for place, tokens in enumerate(columns[:-1]):
             repeats = repeats & (tokens == history[:, count + place, None])
-        return xp.where(token_mask(columns[-1], repeats, scores.shape[1]), float("-inf"), scores)
+        return xp.where(token_mask(columns[-1], repeats, scores.shape[1]), NEVER, scores)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from seqloom.arrays import Array, like, namespace
+from seqloom.arrays import NEVER, Array, like, namespace
 from seqloom.contracts import Constraint
 from seqloom.errors import SeqloomError
 from seqloom.types import Padded, State, hold, positions_below
@@ -58,7 +58,7 @@ class PlaceRule(Constraint):
         others = xp.zeros((len(scores), self.first), dtype=xp.bool, device=scores.device)
         others[:, self.eos] = end
         fitting = xp.concat([others, places], 1) & ~state["broken"][:, None]  # (rows, V)
-        return xp.where(fitting, scores, float("-inf"))
+        return xp.where(fitting, scores, NEVER)
 
     @abstractmethod
     def shortest_output(self, lengths: Array) -> Array | int:

@@ -1,6 +1,6 @@
 """A forced beginning, for searches that cannot read a prefix before they start."""
 
-from seqloom.arrays import Array, namespace
+from seqloom.arrays import NEVER, Array, namespace
 from seqloom.contracts import Constraint
 from seqloom.search.constraints.history import append
 from seqloom.search.constraints.masks import token_mask
@@ -26,4 +26,4 @@ class ForcedPrefix(Constraint):
         each = xp.arange(len(given), device=given.device)
         following = given[each, state["count"].clip(None, given.shape[1] - 1)][:, None]  # (rows, 1)
         only = token_mask(following, following >= 0, scores.shape[1])
-        return xp.where((following >= 0) & ~only, float("-inf"), scores)
+        return xp.where((following >= 0) & ~only, NEVER, scores)

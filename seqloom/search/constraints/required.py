@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from seqloom.arrays import Array, like, namespace
+from seqloom.arrays import NEVER, Array, like, namespace
 from seqloom.contracts import Constraint
 from seqloom.search.constraints.history import append, ends_with, no_tokens
 from seqloom.search.constraints.masks import forbid_token, token_mask
@@ -57,7 +57,7 @@ class Required(Constraint):
                     following.append(tokens[reached])
                     fitting.append(~done[:, number] & (needed <= room - 2))
         only = token_mask(xp.stack(following, 1), xp.stack(fitting, 1), scores.shape[1])
-        return xp.where(tight[:, None] & ~only, float("-inf"), scores)
+        return xp.where(tight[:, None] & ~only, NEVER, scores)
 
     def grown(self, state: State, more: Array) -> State:
         return {**state, "room": state["room"] + more}
