@@ -25,7 +25,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from seqloom.engines.ctranslate2 import CTranslate2, names, supported, suppressed, wishes
+from seqloom.engines.ctranslate2 import CTranslate2, names, search_options, supported, suppressed
 from seqloom.engines.export import export
 from seqloom.engines.exported import Exported
 from seqloom.inference.constraints import build_constraints
@@ -50,7 +50,7 @@ def by_hand(model: Exported, sources: list[str], beam_size: int) -> Callable[[],
     engine, search = model.system.model, supported(build_search(model.system, beam_size=beam_size))
     assert isinstance(engine, CTranslate2)
     encoded = [encode_source(model.system, source)[0] for source in sources]
-    options = {**wishes(search), "suppress_sequences": suppressed(build_constraints(model.system, None))}
+    options = {**search_options(search), "suppress_sequences": suppressed(build_constraints(model.system, None))}
     jobs = []
     for rows in batches([len(each) for each in encoded], beam_size):
         batch = [encoded[row] for row in rows]

@@ -28,7 +28,7 @@ from torch.nn import functional
 from bench import measuring
 from bench.pipe import HOME, peak_megabytes
 from bench.scale import exponent
-from seqloom.nn.ops.lattice import added_log_probs_of, all_paths, log_probs_of
+from seqloom.nn.ops.lattice import all_paths, factored_token_log_probs, token_log_probs
 
 BLANK = 0
 WARMING = 1
@@ -73,11 +73,11 @@ def symbols(labels: Tensor) -> Tensor:
 
 
 def ours(logits: Tensor, labels: Tensor) -> Tensor:
-    return summed(log_probs_of(logits, symbols(labels)))
+    return summed(token_log_probs(logits, symbols(labels)))
 
 
 def ours_added(inputs: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    return summed(added_log_probs_of(inputs, outputs, symbols(labels)))
+    return summed(factored_token_log_probs(inputs, outputs, symbols(labels)))
 
 
 SYSTEMS: dict[str, Callable[..., Tensor]] = {

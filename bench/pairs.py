@@ -13,9 +13,9 @@ import numpy as np
 from bench.shapes import PAD
 from seqloom.config.build import build_task
 from seqloom.data import batching, dataset
+from seqloom.data.cache import cache_folder
 from seqloom.data.corpus import Corpus
 from seqloom.tasks.pairs import Pairs
-from seqloom.train.fit import cache_folder
 
 # Of Multi30k in joint byte pairs: the mean and deviation of log lengths, and how far the sides go together.
 LOG_LENGTH, DEVIATION, CORRELATION = 2.55, 0.32, 0.8

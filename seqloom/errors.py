@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SeqloomError(Exception):
-    """A mistake a person can mend. The message is one line; the CLI prints it and exits with code 2."""
+    """A mistake that the user can fix. The message is one line; the CLI prints it and exits with code 2."""
 
 
 class UnreadableError(SeqloomError):
@@ -15,7 +15,7 @@ class UnreadableError(SeqloomError):
 
 
 def shown(value: Any) -> str:
-    """A value, or its beginning, on one line, as a complaint quotes it."""
+    """A value, or its beginning, on one line, as an error quotes it."""
     text = " ".join(repr(value[:120] if isinstance(value, str) else value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -30,17 +30,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def show(value: Any) -> str:
-    """A value on one line, short, as an error quotes it."""
+    """A value of a recipe on one line, as JSON, as an error quotes it."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of what an exception says."""
+    """The first line of an exception's message."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def under(key: str, name: str) -> str:
-    """The key of an entry of a table."""
+    """The dotted key of an entry of a table."""
     return f"{key}{'' if key.endswith(': ') else '.'}{name if name.isprintable() else show(name)}"

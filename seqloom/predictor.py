@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from seqloom.contracts import Task
-from seqloom.data.readers import Tally
 from seqloom.errors import SeqloomError
 from seqloom.inference import combined
-from seqloom.inference.candidates import best_predictions, candidates
-from seqloom.inference.evaluation import evaluate, read_examples
-from seqloom.inference.find import Prediction
+from seqloom.inference.base import BasePredictor
 from seqloom.inference.generation import generate
 from seqloom.inference.loading import load_system
 from seqloom.inference.scoring import score
@@ -25,18 +21,17 @@ from seqloom.nn.model import Model
 from seqloom.storage.history import Summary
 from seqloom.storage.run import Run
 from seqloom.storage.weights import weights_of
-from seqloom.types import Example
 
 if TYPE_CHECKING:
     from seqloom.explain.record import Explanation
 
 
-class Predictor:
-    """A system, and what can be done with it. `seqloom.load` and `seqloom.fit` return one."""
+class Predictor(BasePredictor):
+    """A trained system. `seqloom.load` and `seqloom.fit` return one."""
 
     def __init__(self, system: System, summary: Summary | None = None):
-        system.model.eval()
-        self.system = system
+        system.model.freeze()
+        super().__init__(system)
         self.summary = summary  # of the training that has just made it
 
     @classmethod
@@ -56,23 +51,9 @@ class Predictor:
         """Several as one: each token is chosen by the mean of their probabilities."""
         return members[0] if len(members) == 1 else cls(combined.ensemble([each.system for each in members], average))
 
-    # -- what it is
-
     @property
     def model(self) -> Model:
         return self.system.model
-
-    @property
-    def task(self) -> Task:
-        return self.system.task
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        return self.system.recipe
-
-    @property
-    def path(self) -> Path | None:
-        return self.system.path
 
     @property
     def device(self) -> torch.device:
@@ -84,18 +65,8 @@ class Predictor:
             raise SeqloomError("this model has no run folder to copy")
         Run.open(self.path).copy(path, weights_of(self.model))
 
-    # -- what it does
-
-    def predict(self, sources: Sequence[Any], **options: Any) -> list[Any]:
-        """The best output of each source. Options are those of `candidates`."""
-        return [found.text for found in best_predictions(self.system, sources, **options)]
-
-    def candidates(self, sources: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
-        return candidates(self.system, sources, **options)
-
     def stream(self, **options: Any) -> Stream:
-        """A source as it arrives: `feed` it, and read what is certain by then. Options: wait, and those of a search."""
+        """A source as it arrives: `feed` it, and read what is certain. Options: wait, lm, lm_weight, a search's."""
         return Stream(self.system, **options)
 
     def generate(self, count: int = 1, *, prefix: Any = None, **options: Any) -> list[Any]:
@@ -105,16 +76,6 @@ class Predictor:
     def score(self, pairs: Sequence[Any]) -> list[float]:
         """The log-probability of each target given its source; a language model takes the targets alone."""
         return score(self.system, pairs)
-
-    def evaluate(self, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
-        """The task's metrics on a file, examples or pairs; the perplexity of a language model."""
-        return evaluate(self.system, examples, **options)
-
-    def examples(
-        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
-    ) -> Iterator[Example]:
-        """The examples of files, read as the run's training data was."""
-        return read_examples(self.system, paths, skip_bad=skip_bad, tally=tally)
 
     def explain(self, source: Any = None, *, n_best: int = 5, **options: Any) -> Explanation:
         """Why the model answers as it does: alignment, attention, runners-up, n-best list, beam tree."""

@@ -1,7 +1,7 @@
 """The records that travel between the parts: padded values, memory, batch, output, loss, hypothesis.
 
-Everything here is data, in arrays of torch or of numpy. A state is a dictionary of arrays whose first axis is the
-row; one row is one live hypothesis. Nothing is ever changed in place.
+Everything here is data, in torch or numpy arrays. A state is a dictionary of arrays whose first axis is the row; one
+row is one hypothesis of a beam. Nothing is ever changed in place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ State = dict[str, Any]
 
 
 def over_tensors(function: Callable[..., Any], *states: State) -> State:
-    """Apply a function to the arrays that stand in the same place of each state."""
+    """Apply a function to the corresponding arrays of several states."""
     first = states[0]
     return {
         name: over_tensors(function, *(state[name] for state in states))
@@ -28,7 +28,7 @@ def over_tensors(function: Callable[..., Any], *states: State) -> State:
 
 
 def select(state: State, rows: Array) -> State:
-    """The state of the given rows, in that order: how a search re-ranks its hypotheses."""
+    """The given rows of a state, in that order: how a search re-ranks its hypotheses."""
     return over_tensors(lambda value: take_rows(value, rows), state)
 
 
@@ -41,7 +41,7 @@ def flatten(state: State, prefix: str = "") -> dict[str, Array]:
 
 
 def nest(flat: dict[str, Array]) -> State:
-    """The inverse of `flatten`, but for states that were empty."""
+    """The inverse of `flatten`, except that empty states are lost."""
     state: State = {}
     for key, value in flat.items():
         *path, last = key.split("/")
@@ -53,7 +53,7 @@ def nest(flat: dict[str, Array]) -> State:
 
 
 def costs(state: State) -> dict[str, Array]:
-    """What parts say their work has cost so far, one sum a row: tables called "cost", however deep, added by name."""
+    """The costs of all parts so far, one sum per row: entries named "cost" at any depth, added up by name."""
     found: dict[str, Array] = {}
     for name, value in state.items():
         if isinstance(value, dict):
@@ -63,14 +63,14 @@ def costs(state: State) -> dict[str, Array]:
 
 
 def detach(state: State) -> State:
-    """The same values without their history: where truncated back-propagation stops."""
+    """The same values without gradients: where truncated back-propagation stops."""
     return over_tensors(lambda value: value.detach(), state)
 
 
 def hold(mask: Array, new: State, old: State) -> State:
     """The new state, except that the rows in the mask keep the old one.
 
-    Axis 1 may have grown: an old row is filled up with zeros, which nobody reads.
+    Axis 1 may have grown: old rows are padded with zeros, which are never read.
     """
     xp = namespace(mask)
 
@@ -91,6 +91,7 @@ class Padded:
     values: Array  # (B, T, ...)
     lengths: Array  # (B,)
     parts: dict[str, Padded] = field(default_factory=dict)  # the same sources in other ways, with lengths of their own
+    progress: float = 1.0  # of a source: the share of the training that is over; 1.0 in validation and inference
 
     @property
     def mask(self) -> Array:
@@ -99,7 +100,7 @@ class Padded:
 
     @classmethod
     def stack(cls, sequences: Sequence[Array], padding: float = 0) -> Padded:
-        """Pad sequences to the longest of them: arrays of numpy, as codecs give them, or tensors."""
+        """Pad sequences to the longest of them: numpy arrays, as codecs return them, or tensors."""
         first, lengths = sequences[0], [len(sequence) for sequence in sequences]
         shape = (len(lengths), max(lengths), *first.shape[1:])
         values = namespace(first).full(shape, padding, dtype=first.dtype, device=first.device)
@@ -108,9 +109,9 @@ class Padded:
         return cls(values, like(first, lengths))
 
     def to(self, device: Any) -> Padded:
-        """As tensors on a device of torch."""
+        """As tensors on a torch device."""
         parts = {name: part.to(device) for name, part in self.parts.items()}
-        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts)
+        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts, self.progress)
 
     def like(self, array: Array) -> Padded:
         """As arrays of the same kind, on the same device."""
@@ -123,25 +124,25 @@ def positions_below(lengths: Array, width: int) -> Array:
 
 
 def time_axis(entry: Array) -> int:
-    """Of a position-wise entry of a memory, (B, T, D), or of one that has heads, (B, heads, T, D)."""
+    """The time axis of a position-wise entry of a memory: (B, T, D), or with heads (B, heads, T, D)."""
     return 2 if entry.ndim == 4 else 1
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What an encoder knows of its source, and what attentions have prepared from it."""
+    """What an encoder made of a source, and what attentions have prepared from it."""
 
     states: Array  # (B, T, D)
     lengths: Array  # (B,)
     final: State = field(default_factory=dict)  # "summary": (B, D); recurrent encoders add "layers"
     extra: State = field(default_factory=dict)  # (B, T, D) or (B, heads, T, D), position by position; "cost": (B,) each
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
-    closed: bool = True  # False while more input may come
-    offset: int = 0  # how many states before the first were forgotten
+    closed: bool = True  # False while more input may arrive
+    offset: int = 0  # how many states before the first were dropped
 
     @classmethod
     def empty(cls, rows: int, device: Any = "cpu") -> Memory:
-        """The memory of a language model, on a device of torch: as many rows as wanted, nothing to read."""
+        """The memory of a language model: so many rows without any states."""
         import torch
 
         return cls(torch.zeros(rows, 0, 0, device=device), torch.zeros(rows, dtype=torch.long, device=device))
@@ -156,12 +157,12 @@ class Memory:
         return positions_below(self.lengths, self.states.shape[1])
 
     def owner(self, rows: int) -> Array:
-        """Which entry each of the rows reads: rows of one source stand together.  (rows,)"""
+        """Which source each of the rows belongs to: rows of one source are adjacent.  (rows,)"""
         entries = namespace(self.states).arange(rows, device=self.states.device)
         return entries // (rows // max(self.rows, 1))
 
     def select(self, entries: Array) -> Memory:
-        """The memory of some sources only, for a search whose other sentences are finished."""
+        """The memory of some sources only, for a search that has finished the others."""
         return replace(
             self,
             states=take_rows(self.states, entries),
@@ -172,10 +173,10 @@ class Memory:
         )
 
     def append(self, chunk: Memory) -> Memory:
-        """This memory and a prepared chunk that follows it, of the same sources in step: none is padded."""
+        """This memory and a prepared chunk that follows it, of the same sources; none is padded."""
 
         def joined(before: Array, after: Array) -> Array:
-            if before.ndim == 1:  # a cost, which has been running on
+            if before.ndim == 1:  # a cost, which is cumulative
                 return after
             return namespace(before).concat([before, after], time_axis(before))
 
@@ -188,7 +189,7 @@ class Memory:
         )
 
     def forget(self, count: int) -> Memory:
-        """This memory without its first states, which nobody will look at again."""
+        """This memory without its first states, which will not be read again."""
 
         def later(entry: Array) -> Array:
             return entry if entry.ndim == 1 else entry[(slice(None),) * time_axis(entry) + (slice(count, None),)]
@@ -205,13 +206,13 @@ class Memory:
         return replace(self, extra={**self.extra, **entries})
 
     def view(self, name: str) -> Memory:
-        """This memory as one of several attentions prepared it: its extra is ours under that name."""
+        """This memory as one of several attentions prepared it: with the extra of that name."""
         return replace(self, extra=self.extra[name])
 
 
 @dataclass(frozen=True)
 class Example:
-    """One pair as a reader found it. A language model's example has no source."""
+    """One pair as it was read. A language model's example has no source."""
 
     source: Any
     target: Any
@@ -220,18 +221,18 @@ class Example:
 
 @dataclass(frozen=True)
 class Batch:
-    """What an objective sees: the source, the inputs of teacher forcing, the targets one step later."""
+    """What an objective gets: the source, the inputs of teacher forcing, the targets one step later."""
 
     source: Padded | None  # None for language models
     inputs: Padded  # (B, U): BOS y1 .. yn
     targets: Padded  # (B, U): y1 .. yn EOS
     examples: tuple[int, ...] = ()  # row numbers in the corpus
     extra: State = field(default_factory=dict)
-    carry: bool = False  # another batch goes on where this one stops, and starts from the state it leaves
-    state: State | None = None  # of the decoder, left by the batch before; None: this one is the first
+    carry: bool = False  # the next batch continues where this one ends, from the state it leaves
+    state: State | None = None  # the decoder's, left by the batch before; None for the first
 
     def to(self, device: Any) -> Batch:
-        """As tensors on a device of torch."""
+        """As tensors on a torch device."""
         return replace(
             self,
             source=self.source and self.source.to(device),
@@ -240,18 +241,22 @@ class Batch:
             extra=over_tensors(lambda value: as_tensor(value, device), self.extra),
         )
 
+    def with_progress(self, progress: float) -> Batch:
+        """This batch when that share of the training is over, for encoders that change over the training."""
+        return self if self.source is None else replace(self, source=replace(self.source, progress=progress))
+
 
 @dataclass(frozen=True)
 class Output:
-    """What a decoder makes of given inputs. Scores are made on demand: an objective wants those of real tokens."""
+    """What a decoder makes of given inputs. Scores are computed on demand, for objectives need only real positions."""
 
     hidden: Array  # (rows, U, D): what the last projection sees
     project: Callable[[Array], Array]  # (..., D) -> (..., V): logits, position by position
     state: State
     attention: dict[str, Array] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
-    ready: Array | None = None  # (rows, U, V): logits that no position alone could make, since sources differ in them
-    costs: dict[str, Array] = field(default_factory=dict)  # (rows,) each: what an objective may weigh, by name
-    copied: Array | None = None  # (rows, U): how much of the probability of a step is that of copies; with attention
+    ready: Array | None = None  # (rows, U, V): logits that depend on the source too, so are computed already
+    costs: dict[str, Array] = field(default_factory=dict)  # (rows,) each: an objective may weigh them by name
+    copied: Array | None = None  # (rows, U): the probability of copying; only with attention
 
     @property
     def scores(self) -> Array:
@@ -260,7 +265,7 @@ class Output:
 
     @property
     def positions(self) -> tuple[Array, Callable[[Array], Array]]:
-        """What scores are made of, position by position, and what makes them: of those that are ready, nothing."""
+        """Vectors and the function that turns each into scores; for ready scores, the identity."""
         return (self.hidden, self.project) if self.ready is None else (self.ready, lambda scores: scores)
 
 
@@ -271,7 +276,7 @@ class Loss:
     total: Array  # scalar, with gradient
     count: Array  # scalar
     logs: dict[str, Array] = field(default_factory=dict)  # further sums, reported divided by count
-    state: State | None = None  # what a batch that carries leaves for the next one, without gradient
+    state: State | None = None  # what a batch leaves for the next one, without gradient
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,7 @@ class Hypothesis:
     """One finished output of a search."""
 
     tokens: list[int]  # without BOS and EOS
-    score: float  # what the search ranked by
-    log_probs: list[float]  # one a token, EOS included where the decoder has one
-    attention: list[list[float]] | None = None  # on request: a row a token and EOS, a column a source token
-    times: list[int] | None = None  # one a token: how many states of the memory had been read; None where all are
+    score: float  # by which the search ranked
+    log_probs: list[float]  # one per token, EOS included where the decoder has one
+    attention: list[list[float]] | None = None  # on request: one row per token and EOS, one column per source token
+    times: list[int] | None = None  # per token: how many states of the memory had been read; None: all

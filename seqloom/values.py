@@ -1,4 +1,4 @@
-"""A value of a recipe or of a command against the annotation it is meant for."""
+"""Values of recipes and commands, checked against type annotations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = {int: "an integer", float: "a number", str: "a string", Path: "a path", 
 
 
 def check(annotation: Any, value: Any, key: str) -> Any:
-    """A plain value as its constructor wants it. An integer may stand for a number; nothing else is converted."""
+    """A value as its annotation wants it. An integer may stand for a float; nothing else is converted."""
     if (found := understood(annotation, value)) is not ABSENT:
         return found
     from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -27,7 +27,7 @@ def check(annotation: Any, value: Any, key: str) -> Any:
         return TypeAdapter(annotation).validate_json(json.dumps(value, default=os.fspath), strict=True)
     except ValidationError as error:
         reason = f"expected {expected(annotation)}{choices(annotation, value)}"
-        if get_origin(annotation) is Annotated:  # bounds, which pydantic words well
+        if get_origin(annotation) is Annotated:  # bounds: pydantic explains them well
             reason = error.errors()[0]["msg"]
         raise SeqloomError(f"{key} = {show(value)}: {reason}") from error
     except (TypeError, PydanticSchemaGenerationError) as error:
@@ -35,7 +35,7 @@ def check(annotation: Any, value: Any, key: str) -> Any:
 
 
 def understood(annotation: Any, value: Any) -> Any:
-    """A value whose type is plainly right; ABSENT where pydantic must tell, which takes long to import."""
+    """A value whose type is plainly right; ABSENT where pydantic must decide, which is slow to import."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         found = (understood(one, value) for one in arguments)

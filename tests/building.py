@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from seqloom.config.discovery import parts
-from seqloom.contracts import Decoder, Encoder, Head, Online
+from seqloom.contracts import Decoder, Encoder, Head, Objective, Online
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.attention.bilinear import Bilinear
 from seqloom.nn.attention.dot import Dot
@@ -247,7 +248,7 @@ def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
 def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
     """Tokens, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
     symbols = source(lengths)
-    if getattr(part, "nested", False):
+    if reads_stories(part):
         return stories(lengths)
     if getattr(part, "unknown", None) is not None:
         symbols.values[:1, [0, 3]], symbols.values[:1, 2:3] = VOCABULARY, VOCABULARY + 2
@@ -256,6 +257,42 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(*symbols.values.shape, FEATURES, generator=generator, dtype=torch.float64)
     return Padded(values * symbols.mask[:, :, None], symbols.lengths)
+
+
+def reads_stories(part: Encoder | Decoder) -> bool:
+    """Whether an encoder refuses plain sequences."""
+    if not isinstance(part, Encoder):
+        return False
+    try:
+        part.suit(SimpleNamespace(source=SimpleNamespace(nested=False)))  # type: ignore[arg-type]
+    except ValueError:
+        return True
+    return False
+
+
+def objectives_of_any_decoder() -> dict[str, Objective]:
+    """Every objective over tokens that does not ask for a decoder of its own, built by its defaults."""
+    known = {
+        "vocabulary": 6,
+        "hidden_size": 4,
+        "features": 4,
+        "decode": lambda tokens: " ".join(map(str, tokens)),
+        "constraints": lambda source: [],
+    }
+    target = SimpleNamespace(is_vectors=False)
+    task: Any = SimpleNamespace(target=target, source=target, running=False, eos=EOS, constrained=True)
+    decoder: Any = SimpleNamespace(trained_by="")
+    found = {}
+    for name, part in parts("objectives").items():
+        asked = [name for name, argument in signature(part).parameters.items() if argument.default is Parameter.empty]
+        torch.manual_seed(1)
+        objective = part(**{name: known[name] for name in asked})
+        try:
+            objective.suit(task, decoder, SimpleNamespace(rank_by="last"))
+        except ValueError:
+            continue
+        found[name] = objective.double()
+    return found
 
 
 def memory_for(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
@@ -275,7 +312,7 @@ def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int
     if isinstance(decoder, Head):  # may answer with words of a document, of which there are more than sentences
         words = source(tuple(2 * length + 1 for length in lengths))
         known = torch.randn(*words.values.shape, size, generator=generator, dtype=torch.float64)
-        parts |= {"words": Memory(known, words.lengths), "symbols": Memory(words.values, words.lengths)}
+        parts |= {"words": Memory(known, words.lengths), "tokens": Memory(words.values, words.lengths)}
     return Memory(states, torch.tensor(lengths), {"summary": summary}, parts=parts)
 
 

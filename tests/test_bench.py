@@ -20,11 +20,11 @@ from bench.shapes import BOS, EOS, SHAPES
 from bench.workers import loop
 from seqloom.config.build import build_model, build_task
 from seqloom.config.complete import complete
-from seqloom.config.discovery import parts
 from seqloom.config.recipes import override, read_recipe
 from seqloom.data import batching
 from seqloom.inference.system import System
 from seqloom.predictor import Predictor
+from tests.building import objectives_of_any_decoder
 
 
 def run(name: str, *words: str, cache: Path) -> dict[str, object]:
@@ -141,7 +141,7 @@ def test_every_objective_that_compares_symbols_has_its_cost_measured(
 ) -> None:
     measured = {type(objective) for objective, _, _ in objectives.objectives().values()}
     others = {"marginal", "wait_k"}  # of these decoders they are cross-entropy
-    found = {name: part for name, part in parts("objectives").items() if part.compares == "symbols" and not part.needs}
+    found = {name: type(objective) for name, objective in objectives_of_any_decoder().items()}
     assert measured == {part for name, part in found.items() if name not in others}
     monkeypatch.setattr(objectives, "WARMING", 0)
     monkeypatch.setattr(objectives, "ROWS", 2)

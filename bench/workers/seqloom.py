@@ -25,7 +25,6 @@ from seqloom.predictor import Predictor
 from seqloom.search.constraints.banned import Banned
 from seqloom.storage.run import Run
 from seqloom.tasks.pairs import Pairs
-from seqloom.train import processes
 from seqloom.train.display import Display
 from seqloom.train.trainer import Trainer
 from seqloom.types import Padded
@@ -92,7 +91,7 @@ class Listening(Display):
 
     @classmethod
     def quiet(cls) -> Self:
-        display = super().silent()
+        display = super().quiet()
         display.losses = []
         return display
 
@@ -109,7 +108,7 @@ def training(job: Message) -> Turn:
     ends = np.cumsum([len(rows) for rows in job["rows"]])
     plan = Plan(np.concatenate(job["rows"]), np.stack([np.append(0, ends[:-1]), ends], axis=1))
     torch.manual_seed(1)
-    listening = Listening.silent()
+    listening = Listening.quiet()
     trainer = Trainer(
         model=build_model(full, pairs.source, pairs.target),
         objective=build_part("objectives", full["objective"], "objective"),
@@ -122,11 +121,7 @@ def training(job: Message) -> Turn:
         display=listening,
         plan=lambda *_: plan,
     )
-    # what `fit` sets up before its first update
-    trainer.parallel = processes.wrap(trainer.training)
-    trainer.plan = trainer.plan_of_epoch()
-    trainer.began = time.monotonic()
-    trainer.interruption = processes.Interruption()
+    trainer.batches.start()  # as `fit` does before its first update
     tokens = int((np.asarray(corpus.lengths)[plan.rows, 1] + 1).sum())
 
     def turn(order: str) -> Message:

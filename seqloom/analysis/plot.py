@@ -1,4 +1,4 @@
-"""Pictures with one look. The only file that knows matplotlib, which the extra "plot" brings."""
+"""Figures in one style. The only file that imports matplotlib, which comes with the extra "plot"."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from seqloom.errors import SeqloomError
 from seqloom.storage.files import replace_file, saving
 
-# Okabe & Ito 2008: told apart by those who confuse red and green. Their yellow is left out, too pale for a line.
+# Okabe & Ito 2008: distinguishable for the colour-blind. Their yellow is left out, too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 FORMATS = (".png", ".svg")
 
 
 def matplotlib() -> Any:
-    """The library, if it is there."""
+    """The library, if it is installed."""
     try:
         import matplotlib.figure
     except ImportError:
@@ -26,10 +26,12 @@ def matplotlib() -> Any:
 
 
 def check(paths: Iterable[Path | str]) -> None:
-    """Say what stands in the way of these pictures, before anything is computed for them."""
+    """Refuse paths that no picture can be written to, before anything is computed."""
     for path in map(Path, paths):
         if path.suffix.lower() not in FORMATS:
-            raise SeqloomError(f"{path}: not a picture that can be drawn; name it {path.stem or 'picture'}.png or .svg")
+            raise SeqloomError(
+                f"{path}: only .png and .svg can be written; name it {path.stem or 'picture'}.png or .svg"
+            )
         if not path.parent.is_dir():
             raise SeqloomError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
         if path.is_dir():
@@ -38,7 +40,7 @@ def check(paths: Iterable[Path | str]) -> None:
 
 
 def figure(rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
-    """An empty picture and its panels, row by row; those below and beside each other share an axis."""
+    """An empty figure and its panels, row by row; panels of a row or column share an axis."""
     made = matplotlib().figure.Figure(figsize=(5.2 * columns + 1, 3.4 * rows + 0.8), layout="constrained")
     panels = list(made.subplots(rows, columns, squeeze=False, sharex="col", sharey="row").flat)
     for panel in panels:
@@ -48,8 +50,8 @@ def figure(rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
     return made, panels
 
 
-def squares(rows: int, columns: int) -> tuple[Any, list[Any]]:
-    """An empty picture of panels in which both axes have one scale, and no numbers; row by row."""
+def square_panels(rows: int, columns: int) -> tuple[Any, list[Any]]:
+    """An empty figure and its panels, row by row, without axes and with one scale for both directions."""
     made = matplotlib().figure.Figure(figsize=(2.6 * columns + 0.4, 2.6 * rows + 0.5), layout="constrained")
     panels = list(made.subplots(rows, columns, squeeze=False).flat)
     for panel in panels:
@@ -59,24 +61,24 @@ def squares(rows: int, columns: int) -> tuple[Any, list[Any]]:
 
 
 def line(number: int) -> dict[str, Any]:
-    """How the line of that number is drawn, the same in every panel: seven colours, then other dashes."""
+    """The style of the line of that number, the same in every panel: seven colours, then other dashes."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}
 
 
 def legend(figure: Any, handles: list[Any], labels: list[str]) -> None:
-    """Names above the panels, in room of their own. They are taken as they are, not as formulas."""
-    shown = [f" {label}".replace("$", r"\$") for label in labels]  # what begins with _ would be left out
+    """Labels above the panels, as plain text, not as formulas."""
+    shown = [f" {label}".replace("$", r"\$") for label in labels]  # labels that begin with _ would be left out
     across = max(1, min(len(shown), int(figure.get_figwidth() * 12) // (max(map(len, shown)) + 6)))
     figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(shown) // across))
     figure.legend(handles, shown, loc="outside upper left", ncols=across, frameon=False, fontsize=9)
 
 
 def save(figure: Any, path: Path | str) -> None:
-    """PNG or SVG, as the name says, whole or not at all; the same picture is the same file."""
+    """Write PNG or SVG, by suffix, atomically; the same figure gives the same file."""
     check([path])
     path = Path(path)
-    drawn, kind = BytesIO(), path.suffix.lower()[1:]
+    written, kind = BytesIO(), path.suffix.lower()[1:]
     with matplotlib().rc_context({"svg.hashsalt": "seqloom"}):
-        figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(written, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     with saving(path):
-        replace_file(path, drawn.getvalue())
+        replace_file(path, written.getvalue())

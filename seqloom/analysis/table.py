@@ -1,10 +1,10 @@
-"""Rows of words as lines of equal columns."""
+"""Tables as plain text."""
 
 from collections.abc import Sequence
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """A line for each row; columns stand to the right, except those named in `left`."""
+def align_columns(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """One line per row; columns are right-aligned, except those in `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

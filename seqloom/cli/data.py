@@ -22,12 +22,12 @@ from seqloom.cli.messages import note
 def data(name: str | None, out: Path | None, count: int, seed: int, skip: int, settings: tuple[str, ...]) -> None:
     """Generate data: dates, sums, hulls, tours and more. Without NAME, list the generators."""
     from seqloom.config.recipes import override
-    from seqloom.data.generators.catalogue import as_lines, generated, list_generators
+    from seqloom.data.generators.catalogue import as_lines, list_generators, make_examples
 
     if name is None:
         list_generators()
         return
-    lines = as_lines(generated(name, count, seed, override({}, list(settings)), skip))
+    lines = as_lines(make_examples(name, count, seed, override({}, list(settings)), skip))
     if out is None:
         print(lines, end="")
         return

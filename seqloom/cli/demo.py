@@ -29,10 +29,10 @@ def demo(out: Path) -> None:
 
 def write_dates(folder: Path) -> tuple[Path, Path]:
     """Generated pairs to train on and to test with; no string stands in both."""
-    from seqloom.data.generators.catalogue import as_lines, generated
+    from seqloom.data.generators.catalogue import as_lines, make_examples
 
     folder.mkdir(parents=True, exist_ok=True)
-    examples = generated("dates", TRAIN + TEST, SEED, {})
+    examples = make_examples("dates", TRAIN + TEST, SEED, {})
     files = folder / "dates-train.tsv", folder / "dates-test.tsv"
     for path, part in zip(files, (examples[:TRAIN], examples[TRAIN:]), strict=True):
         path.write_text(as_lines(part), encoding="utf-8")

@@ -19,12 +19,13 @@ def gradcheck(recipe: str, settings: tuple[str, ...], trust: bool) -> None:
 
     The model is made small first. The exit code is 1 if a gradient is wrong.
     """
-    from seqloom.analysis.gradcheck import report, small
+    from seqloom.analysis.gradcheck import report
+    from seqloom.analysis.small_model import make_small
     from seqloom.config.complete import complete
     from seqloom.config.recipes import override, read_recipe
 
     full = complete(override(read_recipe(recipe, trust), list(settings)), recipe, trust)
-    checked = small(full, trust)
+    checked = make_small(full, trust)
     if checked.changes:
         note(f"Made small: {', '.join(checked.changes)}.")
     if not report(checked, lambda line: print(line, flush=True)):
@@ -42,11 +43,11 @@ def gradients(
 ) -> None:
     """Plot how far back a recurrent cell learns: the norm of dL/dh by the number of steps between."""
     from seqloom.analysis import plot
-    from seqloom.analysis.gradients import gradients, picture, table
+    from seqloom.analysis.gradients import flow_figure, flow_table, gradients
 
     pictures = options.picture_paths(out)
     found = gradients(list(names), list(settings), length=length, trust=trust)
-    print(table(found))
+    print(flow_table(found))
     for path in pictures:
-        plot.save(picture(found), path)
+        plot.save(flow_figure(found), path)
         note(f"The picture is {path}.")

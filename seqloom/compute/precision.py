@@ -1,4 +1,4 @@
-"""In which precision to compute."""
+"""The precision to compute in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def choose_precision(precision: str, device: torch.device) -> torch.dtype:
-    """bf16 by itself only on CUDA cards that have it: on a CPU results would depend on the processor."""
+    """ "auto" is bf16 on CUDA cards that have it, else fp32: on a CPU, results would depend on the processor."""
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if has_bf16 else torch.float32
@@ -16,5 +16,5 @@ def choose_precision(precision: str, device: torch.device) -> torch.dtype:
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
-    """Weights stay fp32; products run in bf16 where that was chosen."""
+    """Weights stay in fp32; matrix products run in bf16 if that is the precision."""
     return nullcontext() if precision == torch.float32 else torch.autocast(device.type, precision)

@@ -1,7 +1,6 @@
-"""How many threads to compute with: what a short measurement says, not how many processors there seem to be.
+"""CPU threads: their number is measured, not taken from the number of processors.
 
-On a busy machine, or within a container that has a share of one, two threads that wait for each other are slower than
-one.
+On a busy machine, or in a container that has a share of one, two threads may be slower than one.
 """
 
 from __future__ import annotations
@@ -13,25 +12,25 @@ import time
 import torch
 
 ROUNDS = 3
-GAIN = 1.15  # how much faster more threads must be to be taken
+GAIN = 1.15  # how much faster twice the threads must be
 
 
 def choose_threads(wanted: int = 0, before: int = 0) -> int:
-    """Set the threads of torch: as wanted, else as before, else as OMP_NUM_THREADS says, else measured."""
+    """Set the threads of torch: as wanted, else as before, else from OMP_NUM_THREADS, else measured."""
     count = wanted or before
     if not count and "OMP_NUM_THREADS" in os.environ:
         return torch.get_num_threads()
-    torch.set_num_threads(count or measured(available()))
+    torch.set_num_threads(count or fastest_count(available_processors()))
     return torch.get_num_threads()
 
 
-def available() -> int:
-    """Processors this process may run on."""
+def available_processors() -> int:
+    """Those that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def measured(most: int) -> int:
-    """The fastest of 1, 2, 4 and so on, in a few hundredths of a second; more only if it is worth it."""
+def fastest_count(most: int) -> int:
+    """The fastest of 1, 2, 4, ... threads, measured in a few hundredths of a second."""
     counts = [1]
     while 2 * counts[-1] <= most:
         counts.append(2 * counts[-1])
@@ -39,7 +38,7 @@ def measured(most: int) -> int:
     for turn in range(ROUNDS + 1):
         for count in counts if len(counts) > 1 else ():
             seconds = seconds_with(count)
-            if turn:  # the first wakes the threads
+            if turn:  # the first round starts the threads
                 spent[count].append(seconds)
     best = 1
     for count in counts[1:]:
@@ -49,7 +48,7 @@ def measured(most: int) -> int:
 
 
 def seconds_with(threads: int) -> float:
-    """Of a few products as a small model makes them."""
+    """The time of a few matrix products of the size that small models have."""
     torch.set_num_threads(threads)
     inputs, weight = torch.ones(512, 256), torch.ones(256, 1024)
     begin = time.perf_counter()

@@ -20,7 +20,7 @@ class Section:
 
 
 def assemble(annotation: Any, value: Any, key: str, trust: bool) -> Any:
-    """The argument a completed value stands for."""
+    """The argument that a completed value describes."""
     if isinstance(annotation, Section):
         return call(annotation.constructor, key, arguments(annotation.constructor, value, key, trust))
     place = slot(annotation)
@@ -30,7 +30,7 @@ def assemble(annotation: Any, value: Any, key: str, trust: bool) -> Any:
 
 
 def assemble_part(kind: str, table: dict[str, Any], key: str, trust: bool, factory: bool = False, **given: Any) -> Any:
-    """The part of a completed table, or what its owner calls to make it."""
+    """The part of a completed table, or the factory that its owner calls."""
     constructor = find(kind, table["type"], f"{key}.type", trust)
     values = arguments(constructor, table, key, trust)
     if factory:
@@ -47,7 +47,7 @@ def arguments(constructor: Callable[..., Any], table: dict[str, Any], key: str, 
 
 
 def call(constructor: Callable[..., Any], key: str, values: dict[str, Any]) -> Any:
-    """Construct. Types are right by now, so what a constructor complains of is a value of the recipe."""
+    """Call a constructor. Types are checked by now, so whatever it raises is about a value of the recipe."""
     try:
         return constructor(**values)
     except (TypeError, ValueError, ArithmeticError, AssertionError, RuntimeError) as error:

@@ -69,7 +69,6 @@ def build_objective(
         "constraints": task.constraints,
     }
     objective: Objective = build_fitting("objectives", recipe["objective"], "objective", "task.target", offered, trust)
-    call(objective.suit, "objective", {"task": task})
     return objective
 
 

@@ -27,8 +27,8 @@ FROM_DATA = (
     "written",
     "source_vocabulary",
     "source_features",
-)  # what the program derives from the data, not a neighbour
-OF = {"vocabulary": "symbols", "features": "vectors"}  # what a side is made of that has it
+)  # arguments that are derived from the data rather than from a neighbouring part
+OF = {"vocabulary": "tokens", "features": "vectors"}  # what a side that has it is made of
 OF_SOURCE = ("source_vocabulary", "source_features")
 
 
@@ -51,7 +51,7 @@ def sections() -> dict[str, Parameter]:
 
 
 def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
-    """The recipe, checked, with every default filled in. `where` is the file an error names."""
+    """The recipe, checked, with every default filled in. Errors name the file `where`."""
     full = fill_table(sections(), recipe, f"{where}: ", "a recipe", trust, derive=False)
     if ("encoder" in full) != ("source" in full["task"]):
         there, missing = ("encoder", "task.source") if "encoder" in full else ("task.source", "encoder")
@@ -61,14 +61,14 @@ def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
     if "metrics" in full["task"]:
         full["task"]["metrics"] = [metric_name(name, where) for name in full["task"]["metrics"]]
     try:
-        build_settings(full)  # it checks its own values
+        build_settings(full)  # checks its own values
     except SeqloomError as error:
         raise SeqloomError(f"{where}: {error}") from error
     return full
 
 
 def metric_name(name: str, where: str) -> str:
-    """The name of a metric: of a file of metrics/ that says which way is better."""
+    """The name of a metric, that is of a file of metrics/."""
     if name.replace("-", "_") not in metrics.names():
         raise SeqloomError(f"{where}: task.metrics = {show(name)}: no such metric{nearest(name, metrics.names())}")
     return name.replace("-", "_")
@@ -89,7 +89,7 @@ def fill(parameter: Parameter, value: Any, key: str, trust: bool) -> Any:
 
 
 def fill_part(kind: str, value: Any, key: str, trust: bool, default: Any = None) -> Recipe:
-    """The table of a part; where a recipe names no type, it means the default's."""
+    """The table of a part; without a type, the default's type is meant."""
     table = {"type": value} if isinstance(value, str) else value
     if not isinstance(table, dict):
         raise SeqloomError(f"{key} = {show(value)}: expected the name or the table of {one(kind)}")
@@ -106,7 +106,7 @@ def fill_part(kind: str, value: Any, key: str, trust: bool, default: Any = None)
 def fill_table(
     known: dict[str, Parameter], table: Any, key: str, owner: str, trust: bool, derive: bool = True
 ) -> Recipe:
-    """A table with every default. With `derive`, what has no default is given by the program, except for parts."""
+    """A table with every default. With `derive`, arguments without a default are derived, except for parts."""
     if not isinstance(table, dict):
         raise SeqloomError(f"{key} = {show(table)}: expected a table")
     derived = {
@@ -133,5 +133,5 @@ def fill_table(
 
 
 def is_derived(name: str, parameter: Parameter) -> bool:
-    """Whether the program gives an argument: one without a default, or a fact of the data that not all data have."""
+    """Whether an argument is derived: it has no default, or is a fact that only some data have."""
     return parameter.default is ABSENT or (parameter.default is None and name in (*OF, *OF_SOURCE))

@@ -71,12 +71,12 @@ def override(recipe: Recipe, assignments: list[str]) -> Recipe:
 
 
 def depth(assignment: str) -> int:
-    """How deep in the recipe a key is; to set a type is to set its part."""
+    """How deep in the recipe a key is; setting a type counts as setting its part."""
     return assignment.partition("=")[0].strip().removesuffix(".type").count(".")
 
 
 def value_of(text: str, assignment: str) -> Any:
-    """A value as TOML reads it; what TOML cannot read is a string, unless it was meant to be more."""
+    """A value as TOML reads it; anything else is a string, unless it begins like a TOML value."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError as error:
@@ -100,7 +100,7 @@ def difference(old: Recipe, new: Recipe, prefix: str = "") -> list[str]:
 
 
 def refuse_own_parts(table: Recipe, key: str) -> None:
-    """Say no at once to a recipe that names code outside Seqloom."""
+    """Refuse a recipe that names code outside Seqloom."""
     for name, value in table.items():
         if isinstance(value, dict):
             refuse_own_parts(value, under(key, name))

@@ -16,58 +16,63 @@ from seqloom.types import Batch, Example, Padded
 
 
 class Feed(ABC):
-    """One value as it comes. What it gives back, end to end, is what `encode` makes of the whole."""
+    """One value as it arrives. All that it returns, concatenated, is what `encode` returns for the whole value."""
 
     @abstractmethod
     def feed(self, raw: Any) -> np.ndarray:
-        """Some more of the value, perhaps nothing: the positions that are complete now."""
+        """Takes some more of the value, perhaps nothing; returns the positions that are complete now."""
 
     @abstractmethod
     def close(self) -> np.ndarray:
-        """The value has come to its end: the positions that are left."""
+        """The value is complete: returns the remaining positions."""
 
 
 class Codec(ABC):
-    """One side of the data: raw value <-> array of numpy."""
+    """One side of the data: raw value <-> numpy array."""
 
-    vocabulary: int | None = None  # how many tokens, where values are tokens
-    features: int | None = None  # how many components, where values are vectors
-    seconds: float | None = None  # how long a position lasts, where values are sound
-    chooses: ClassVar[str] = ""  # "places": of the source, and nothing else; "copies": words of the source, too
-    nested: ClassVar[bool] = False  # a source is a table of tokens (T, W): a row a sentence
-    names_files: ClassVar[bool] = False  # a value that is a text is the path of a file
-    augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # how sources are varied in training
+    vocabulary: int | None = None  # how many tokens there are, where values are tokens
+    features: int | None = None  # how many components a vector has, where values are vectors
+    seconds: float | None = None  # how long a position is, where values are sound
+    chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
+    nested: ClassVar[bool] = False  # a source is a table of tokens (T, W), one row per sentence
+    names_files: ClassVar[bool] = False  # a text value is the path of a file
+    augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # augmentation of sources in training
+
+    @property
+    def is_vectors(self) -> bool:
+        """Whether values are vectors rather than tokens; known before anything is fitted."""
+        return bool(getattr(type(self), "features", None) or vars(self).get("features"))
 
     @abstractmethod
     def fit(self, values: Iterable[Any]) -> Self:
-        """Learn whatever is learned from data: a vocabulary, a mean. Reads the values once, keeps none."""
+        """Learn from data what is needed: a vocabulary, a mean. Reads the values once and keeps none."""
 
     @abstractmethod
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
         """The value as tokens, int64 (T,), or as vectors, float32 (T, F); without BOS and EOS."""
 
     def read(self, value: Any) -> np.ndarray:
-        """The value as a source. Where outputs may be copied from it, unknown tokens are told apart."""
+        """The value as a source. Where outputs may be copied from it, unknown words get ids of their own."""
         return self.encode(value)
 
     @abstractmethod
     def decode(self, values: Any, source: Any = None) -> Any:
-        """The value that tokens or vectors stand for: a list of them, or an array of any kind."""
+        """The value of tokens or vectors, given as a list or as any array."""
 
     def content(self, value: Any) -> Any:
-        """What a value is told from others by. What could never be encoded, whatever is learned, is unreadable."""
+        """What identifies a value, for hashing. Raises UnreadableError for what could never be encoded."""
         return value
 
     def elements(self, value: Any) -> int | None:
-        """How many positions a value has, where that is known before anything is learned."""
+        """How many positions a value has, where that is known before fitting."""
         return None
 
     def feed(self) -> Feed:
-        """A value that comes piece by piece."""
+        """Takes a value piece by piece."""
         raise SeqloomError(f"{type(self).__name__.lower()} cannot be streamed: give whole sources to `predict`")
 
     def line(self, value: Any) -> str:
-        """The value as a line of a file says it."""
+        """The value as a line of a file."""
         return str(value)
 
     @abstractmethod
@@ -80,19 +85,19 @@ class Codec(ABC):
 
 
 class Task(ABC):
-    """What is to be learned: codecs for both sides, how examples become batches, what counts as good."""
+    """What is learned: the codecs of both sides, how examples become batches, and the metrics."""
 
-    source: Codec | None = None  # None: a language model's
+    source: Codec | None = None  # None for language models
     target: Codec
     joint: bool = False  # one codec for both sides
     metrics: tuple[str, ...] = ()
-    running: ClassVar[bool] = False  # the examples are the lines of one text
+    running: ClassVar[bool] = False  # the examples are the lines of one running text
     constrained: bool = False  # it has constraints of its own
     writes_unknown: bool = False  # outputs may hold the unknown token
-    carry: bool = False  # a batch starts from the state that another left
-    window: int = 0  # tokens of a running text that are read at once
-    bos: ClassVar[int]  # what a decoder is given before the first token
-    eos: ClassVar[int | None]  # what ends an output; None: only its length does
+    carry: bool = False  # a batch starts from the state that the batch before left
+    window: int = 0  # tokens of a running text per pass
+    bos: ClassVar[int]  # the decoder's first input
+    eos: ClassVar[int | None]  # the token that ends an output; None: only its length does
 
     @abstractmethod
     def plan(self, lengths: Any, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> Any:
@@ -107,33 +112,35 @@ class Task(ABC):
         """The batch of one entry of a plan, in tensors."""
 
     def batch(self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray]) -> Batch:
-        """Encoded examples that stand each for itself, in tensors."""
-        raise NotImplementedError(f"{type(self).__name__} has no examples that stand alone")
+        """A batch of encoded examples, in tensors."""
+        raise SeqloomError(
+            f"{type(self).__name__.lower()}: a running text has no single examples; score its lines instead"
+        )
 
     @property
     def augments(self) -> bool:
-        """Whether batches are varied in training."""
+        """Whether sources are augmented in training."""
         return self.source is not None and self.source.augment is not None
 
     def augment(self, batch: Batch, chance: np.random.Generator) -> Batch:
-        """The batch as it is trained on."""
+        """The batch with its sources augmented."""
         if batch.source is None or self.source is None or self.source.augment is None:
             return batch
         return replace(batch, source=self.source.augment(batch.source, chance))
 
     def constraints(self, source: Padded | None) -> list[Constraint]:
-        """What outputs for these sources obey, beside what a user asks for."""
+        """The constraints that the task puts on outputs for these sources."""
         return []
 
-    def check(self, example: Example) -> None:  # noqa: B027  # most have nothing to say
-        """Refuse, as unreadable, an example whose sides are fine but could not be learned or measured together."""
+    def check(self, example: Example) -> None:  # noqa: B027  # most accept every example
+        """Raise UnreadableError for an example whose sides are readable but do not fit each other."""
 
     def encode(self, value: Any) -> np.ndarray:
-        """A target, or the beginning of one, as tokens."""
+        """A target, or a prefix of one, as tokens."""
         return self.target.encode(value)
 
     def decode(self, tokens: Any, source: Any = None) -> Any:
-        """What the tokens of an output stand for."""
+        """The value of an output's tokens."""
         return self.target.decode(tokens, source)
 
     def save(self, folder: Path) -> None:
@@ -157,10 +164,10 @@ class Task(ABC):
     def measure(
         self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()
     ) -> dict[str, float]:
-        """Every metric of the task; some look at the sources, too."""
+        """Every metric of the task; some look at the sources too."""
         return {}
 
     def higher_is_better(self, name: str) -> bool:
-        """Whether a metric is something to have much of."""
+        """Whether higher is better."""
         known = ", ".join(("loss", "perplexity", *self.metrics))
         raise SeqloomError(f'train.select_by = "{name}": not measured by this task; expected one of {known}')

@@ -11,30 +11,36 @@ import numpy as np
 from torch import nn
 
 from seqloom.contracts.data import Task
+from seqloom.contracts.parts import Decoder
+from seqloom.contracts.search import Search
 from seqloom.types import Batch, Loss
 
 
 class Objective(nn.Module, ABC):
-    """What training makes small. Validated, all that compare tokens are the cross-entropy of the targets.
+    """The loss to minimise. In validation, every objective over tokens is the cross-entropy of the targets.
 
     A constructor may ask, by arguments without a default, for what the program knows: `vocabulary` or `features`,
     `hidden_size` of the decoder, `decode` (tokens -> value) and `constraints` (source -> those of the task).
     """
 
-    compares: ClassVar[str] = "symbols"  # or "vectors": what its targets are made of
-    improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, tells the best checkpoint
-    searched: ClassVar[dict[str, Any]] = {}  # settings that a search of its models must have
-    needs: ClassVar[str] = ""  # a method of the decoders it can train, where not all have it
-    learns: ClassVar[str] = ""  # how names of the weights begin that it trains; all others stay as they are
-    asked: Mapping[str, Any] = MappingProxyType({})  # wishes of a prediction with which a validation asks its models
+    improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, chooses the best checkpoint
+    trains: ClassVar[str] = ""  # the names of the weights that it trains begin with this; all others stay as they are
+    predict_options: Mapping[str, Any] = MappingProxyType({})  # with which a validation predicts
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         """The loss of a batch, as sums. Progress runs from 0 to 1 over the training."""
 
-    def suit(self, task: Task) -> None:
-        """Complain, by a ValueError, of a task that it cannot train."""
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        """Raise a ValueError, one line, for a task, decoder or search that it cannot train for."""
+        name = type(self).__module__.rpartition(".")[2]
+        if task.target.is_vectors:
+            raise ValueError('compares tokens, but task.target is made of vectors; take "squared_error"')
+        if decoder.trained_by and decoder.trained_by != name:
+            raise ValueError(f'cannot train this decoder; take objective.type = "{decoder.trained_by}"')
+        if self.improves == "outputs" and task.source is None:
+            raise ValueError("improves answers to sources, which a language model does not have")
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
-        """A batch as it is trained on: what is drawn without the model is drawn here, beside the training."""
+        """The batch as it is trained on: random draws that need no model are made here, in the prefetching thread."""
         return batch

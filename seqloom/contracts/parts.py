@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from seqloom.contracts.data import Task
 from seqloom.contracts.search import Stepper
 from seqloom.errors import SeqloomError
 from seqloom.types import Memory, Output, Padded, State, over_tensors
@@ -39,7 +40,7 @@ class Cell(nn.Module, ABC):
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:
         """All steps.  (rows, T, I) -> (rows, T, size), and the state at each row's own end.
 
-        Outputs beyond it mean nothing: rows run on to the longest, which is cheaper than to hold some at every step.
+        Outputs beyond it mean nothing: running all rows to the longest is cheaper than holding some at every step.
         Cells with a fused kernel override this; the result is the same.
         """
         outputs, states = [], [state]
@@ -56,29 +57,29 @@ class Cell(nn.Module, ABC):
 class Attention(nn.Module, ABC):
     """Where a query looks in a memory."""
 
-    output_size: int  # of a context
-    monotonic: ClassVar[bool] = False  # never looks back; weights may sum to less than 1: a query may find nothing
+    output_size: int  # of a context vector
+    monotonic: ClassVar[bool] = False  # never looks back; its weights may sum to less than 1
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
-        """Project the keys once a source, not once a step."""
+        """Project the keys once per source, not once per step."""
 
     def start(self, memory: Memory) -> State:
-        """What it remembers between queries: nothing, for most."""
+        """Its state between queries: empty, for most."""
         return {}
 
     @abstractmethod
     def forward(
         self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
-        """Contexts (rows, Q, output_size), the state, and if asked the weights (rows, heads, Q, T).
+        """Contexts (rows, Q, output_size), the state, and on request the weights (rows, heads, Q, T).
 
-        Axis 1 of the query is time. rows is a multiple of the memory's: rows of one source stand together. Lengths,
-        (rows,), say how many queries of a row are real, if not all: the state is that after the last of these.
+        Axis 1 of the query is time. `rows` is a multiple of the memory's: rows of one source are adjacent. `lengths`,
+        (rows,), says how many queries of a row are real, if not all: the state is the one after the last of these.
         """
 
     def hold_back(self, scores: Tensor, state: State, memory: Memory) -> Tensor:
-        """Scores, -inf in rows whose last query waits for more of a memory that is not closed.  (rows, V)"""
+        """The scores, -inf in rows whose last query waits for more of a memory that is not closed.  (rows, V)"""
         return scores
 
     def states_read(self, state: State, memory: Memory) -> Tensor | None:
@@ -86,7 +87,7 @@ class Attention(nn.Module, ABC):
         return None
 
     def first_needed(self, state: State) -> int:
-        """The first place of the source that any row may still look at, counted from the source's beginning."""
+        """The first state of the source that any row may still look at, counted from the source's beginning."""
         return 0
 
 
@@ -95,61 +96,90 @@ class Encoder(nn.Module, ABC):
 
     output_size: int
     stride: int = 1  # how many inputs a state of its memory stands for
-    nested: ClassVar[bool] = False  # it reads tables of tokens, (B, T, W): a row a sentence
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        """Read the whole source. Asked for attention, leave it in extra["attention"] (B, layers, heads, T, T)."""
+        """Read the whole source. On request, leave the attention in extra["attention"] (B, layers, heads, T, T)."""
+
+    def suit(self, task: Task) -> None:
+        """Raise a ValueError, one line, for a task whose sources it cannot read."""
+        if task.source is not None and task.source.nested:
+            raise ValueError(
+                'reads one sequence, but a story is a table of sentences: take "memory_network" or "reader"'
+            )
 
     @property
     def streams(self) -> bool:
-        """Whether it can read a source as it comes: then it has `start` and `extend`."""
+        """Whether it can read a source as it arrives: then it has `start` and `extend`."""
         return False
 
     def start(self, rows: int) -> State:
         """The state before the first input."""
-        raise SeqloomError(
-            f"{type(self).__name__.lower()}: this encoder reads the end of a source before its beginning"
-        )
+        raise self.no_stream()
 
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         """The memory of some more input alone, none of it padding; perhaps empty while more must come first.
 
-        All chunks together are the memory of the whole source, whatever they are cut into.
+        All chunks together are the memory of the whole source, however it is cut.
         """
-        raise SeqloomError(
-            f"{type(self).__name__.lower()}: this encoder reads the end of a source before its beginning"
-        )
+        raise self.no_stream()
+
+    def no_stream(self) -> SeqloomError:
+        kind = type(self).__name__.lower()
+        return SeqloomError(f"{kind}: this encoder reads the end of a source before its beginning, so it cannot stream")
 
 
 class Decoder(nn.Module, Stepper):
     """From a memory to an output, one token at a time. A language model is a decoder on an empty memory."""
 
-    grows: ClassVar[bool] = False  # its state grows with every token: nothing to hand on for ever
+    grows: ClassVar[bool] = False  # its state grows with every token (a KV cache): it cannot be carried on for ever
     hidden_size: int  # of what the last projection sees, Output.hidden
-    trained_by: ClassVar[tuple[str, ...]] = ()  # the only objectives that can train it; none named: all that compare
-    chooses: ClassVar[str] = ""  # tokens beyond the vocabulary: "places" of the source alone, or "copies" beside others
-    reads_source: ClassVar[bool] = False  # it looks at the source itself: a memory has it as parts["source"]
-    unknown: tuple[int, int] | None = None  # (first, unk): source tokens from the first on are read as unk
+    trained_by: ClassVar[str] = ""  # the one objective that can train it; empty: all
+    chooses: ClassVar[str] = ""  # tokens beyond the vocabulary: "places" of the source, or "copies" of its words
+    reads_source: ClassVar[bool] = False  # it needs the source itself: the memory has it as parts["source"]
+    unknown: tuple[int, int] | None = None  # (first, unk): source tokens from `first` on are encoded as `unk`
+
+    def __init__(
+        self,
+        *,
+        bos: int | None = None,
+        eos: int | None = None,
+        blank: int | None = None,
+        lengths: tuple[float, int] | None = None,
+        memory_size: int | None = None,
+    ):
+        """What decoders share. `lengths` are length_ratio and length_offset; `memory_size` is given by a decoder that
+        needs an encoder: 0 is refused.
+        """
+        super().__init__()
+        if memory_size == 0:
+            kind = type(self).__name__.lower()
+            raise ValueError(f"{kind} reads a source: add [encoder] and task.source, or take another decoder")
+        if bos is not None:
+            self.bos, self.eos = bos, eos
+        if blank is not None:
+            self.blanks = (blank,)
+        if lengths is not None:
+            self.length_ratio, self.length_offset = lengths
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:
-        """Whatever can be computed once a source."""
+        """Whatever can be computed once per source."""
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
-        """The state before the first token, a row a source."""
+        """The state before the first token, one row per source."""
 
     @abstractmethod
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
         """Logits of the next token after `token`.  (rows,) -> (rows, V)
 
-        A token may be a mixture: (rows, V), how much of each token. It is read as the mean of their embeddings.
+        A token may be a mixture, (rows, V): how much of each token. It is read as the mean of their embeddings.
         """
 
     @abstractmethod
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        """All steps at once, inputs given. The memory is prepared; inputs may have n rows a source."""
+        """All steps at once, inputs given. The memory is prepared; inputs may have several rows per source."""
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
         """The log-probability of each output: BOS y1 .. yn as inputs, y1 .. yn EOS as targets.  (rows,)"""
@@ -158,15 +188,41 @@ class Decoder(nn.Module, Stepper):
         chosen = log_probs.gather(-1, targets.values[:, :, None])[:, :, 0]
         return chosen.masked_fill(~targets.mask, 0).sum(1)
 
+    def suit(self, task: Task, encoder: Encoder | None) -> None:
+        """Raise a ValueError, one line, for a task or an encoder that does not fit."""
+        target, longest = task.target, getattr(self, "longest", None)
+        if target.chooses != self.chooses:
+            wanted = {"places": 'decoder.type = "pointer"', "copies": 'decoder.type = "copy"'}
+            able = {
+                "places": 'task.target.type = "places"',
+                "copies": "task.copy = true",
+                "": "targets of its own tokens",
+            }
+            hint = f"; for these targets set {wanted[target.chooses]}" if target.chooses else ""
+            raise ValueError(f"needs {able[self.chooses]}, not {able[target.chooses]}{hint}")
+        if task.eos is None and task.source is not None:
+            raise ValueError('writes token by token, but an answer is given at once: take "word", "reader" or "value"')
+        if self.reads_source and task.source is not None and task.source.nested:
+            raise ValueError("chooses elements of a source, and a story has none; take another decoder")
+        if self.reads_source and encoder is not None and encoder.stride != 1:
+            merged = f"this encoder merges {encoder.stride}"
+            raise ValueError(f'needs one encoder state per token, but {merged}; take encoder.type = "recurrent"')
+        if task.carry and self.grows:
+            raise ValueError("keeps everything it has read, so it cannot carry its state: set task.carry = false")
+        if longest is not None and task.window > longest:
+            raise ValueError(
+                f"has learned positions up to longest = {longest}: raise it to task.window = {task.window}"
+            )
+
 
 class Online(Decoder):
-    """A decoder that writes while it reads: one token is silent, and goes on to the next input.
+    """A decoder that writes while it reads: one token is the blank, which advances to the next frame.
 
     Its state has "frame" (rows,): how many states of the memory a row is done with, counted from the beginning of the
-    source. After the last one, EOS alone has a score. With `advances = "all"` each token, silent or not, goes on.
-    Entries of state["mixture"], if there is one, are probabilities: where a search finds two rows with the same output
-    at the same time and makes one of them, it has their mean, each weighted by what its row is worth. All else of two
-    such rows is the same, or nearly so, and that of the better one is kept.
+    source. After the last one, only EOS has a score. With `advances = "all"` every token advances, not just the blank.
+    Entries of state["mixture"], if there are any, are probabilities: when a search merges two rows with the same output
+    at the same frame, the merged row gets their mean, weighted by the probabilities of both. Everything else in such
+    rows is equal, or nearly so, and that of the better row is kept.
     """
 
     online = True
@@ -174,10 +230,14 @@ class Online(Decoder):
 
     @abstractmethod
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        """Log-probabilities of what may come after `token` where the row stands; -inf for what may not."""
+        """Log-probabilities of what may follow `token` at the row's frame; -inf for what may not."""
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         return Stepper.__call__(self, memory, inputs, state, attention)
+
+    @property
+    def blank(self) -> int:
+        return self.blanks[0]
 
     def states_read(self, state: State, memory: Memory) -> Tensor:
         frame: Tensor = state["frame"]
@@ -188,7 +248,7 @@ class Online(Decoder):
 
 
 class Head(Decoder):
-    """A decoder without step: it says its whole output at once, and there is nothing to search."""
+    """A decoder without step: its whole output comes at once, and there is nothing to search."""
 
     eos = None
 
@@ -203,4 +263,8 @@ class Head(Decoder):
         return {}
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        raise SeqloomError(f"{type(self).__name__.lower()} says its output at once: it has no step, and no search")
+        raise SeqloomError(f"{type(self).__name__.lower()} answers at once: it has no step, and no search")
+
+    def suit(self, task: Task, encoder: Encoder | None) -> None:
+        if task.target.chooses:
+            raise ValueError("gives one answer, and these targets choose from their source: take another decoder")

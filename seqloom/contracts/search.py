@@ -14,39 +14,39 @@ from seqloom.types import Hypothesis, Memory, Output, Padded, State, hold, selec
 
 
 class Stepper(ABC):
-    """A decoder as a search sees it: whatever scores the next token, in torch or not."""
+    """A decoder as a search sees it: it scores the next token, in torch or in numpy."""
 
     bos: int
-    eos: int | None  # None: only the limit ends an output
+    eos: int | None  # None: only the length limit ends an output
     blanks: tuple[int, ...] = ()  # tokens that are not part of the output: blank, shift, end of block, read
-    advances: Literal["blank", "all"] = "blank"  # which tokens go on to the next input
-    online: bool = False  # it writes before it has read all: it waits where it must
-    may_rise: bool = False  # scores may be above 0: what an output is worth may rise with a token
-    scores: Literal["logits", "log_probs"] = "logits"  # what a step gives: log_probs are taken as they are
-    length_ratio: float = 2.0  # the longest output, as length_ratio * source + length_offset
+    advances: Literal["blank", "all"] = "blank"  # which tokens advance to the next frame
+    online: bool = False  # it writes while it reads, and waits where it must
+    may_rise: bool = False  # scores may be above 0, so the score of a hypothesis may rise
+    scores: Literal["logits", "log_probs"] = "logits"  # what a step returns; log_probs are not normalised again
+    length_ratio: float = 2.0  # an output has at most length_ratio * source length + length_offset tokens
     length_offset: int = 10
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
-        """The state before the first token, a row a source."""
+        """The state before the first token, one row per source."""
 
     @abstractmethod
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
         """Logits of the next token after `token`.  (rows,) -> (rows, V)
 
-        A row that needs more of a memory that is not closed has -inf for every token: it waits, and is asked again.
+        A row that needs more of a memory that is not closed has -inf for every token: it waits for more input.
         """
 
     def states_read(self, state: State, memory: Memory) -> Array | None:
-        """How many states of the source each row had read when it gave its scores and this state; None: all."""
+        """How many states of the source each row had read when it returned this state; None: all."""
         return None
 
     def first_needed(self, state: State) -> int:
-        """The first place of the source that any row may still look at, counted from its beginning."""
+        """The first state of the source that any row may still look at, counted from its beginning."""
         return 0
 
     def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        """All steps, inputs given: here one by one. Attention is a wish that not everyone fulfils."""
+        """All steps, inputs given, here one by one. Not every decoder returns attention."""
         rows, width = inputs.values.shape
         state = self.start_rows(memory, rows) if state is None else state
         logits = []
@@ -57,23 +57,23 @@ class Stepper(ABC):
         return Output(namespace(inputs.values).stack(logits, 1), lambda scores: scores, state)
 
     def limit(self, memory: Memory) -> Array:
-        """How many tokens an output may have at most, EOS included.  (B,)"""
+        """The largest number of tokens of an output, EOS included.  (B,)"""
         lengths = memory.offset + memory.lengths
-        xp = namespace(lengths)  # numpy would multiply more precisely than torch, and 2.2 * 5 be above 11
+        xp = namespace(lengths)  # in float64, numpy's default, 2.2 * 5 is above 11
         longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio)
         return cast(longest, lengths) + self.length_offset
 
     def start_rows(self, memory: Memory, rows: int) -> State:
-        """`start` for several rows a source."""
+        """`start` for several rows per source."""
         return select(self.start(memory), memory.owner(rows))
 
 
 class Constraint(ABC):
-    """Which tokens may follow: tours, bags, banned and required words, no repeats. One mechanism."""
+    """Which tokens may follow: the one mechanism for tours, bags, banned and required words, repeats."""
 
     @abstractmethod
     def start(self, rows: int, limit: Array) -> State:
-        """The state of hypotheses without a token; limit (rows,) is how many tokens each may have."""
+        """The state of empty hypotheses; limit (rows,) is how many tokens each may have."""
 
     @abstractmethod
     def step(self, token: Array, state: State) -> State:
@@ -81,15 +81,15 @@ class Constraint(ABC):
 
     @abstractmethod
     def forbid(self, scores: Array, state: State) -> Array:
-        """The scores, -inf where a token may not follow; those given may be overwritten.  (rows, V)"""
+        """The scores, with -inf where a token may not follow; may write into its argument.  (rows, V)"""
 
     def grown(self, state: State, more: Array) -> State:
-        """The state, since a hypothesis may have so many tokens more: there is more of the source now.  (rows,)"""
+        """The state after the limit rose by so many tokens, because more of the source arrived.  (rows,)"""
         return state
 
 
 class Search(ABC):
-    """How outputs are found. Start, advance, finish: a stream may stop between."""
+    """How outputs are found. Start, advance, finish: a stream advances again whenever more input arrives."""
 
     @abstractmethod
     def start(
@@ -99,7 +99,7 @@ class Search(ABC):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Any:
-        """The beam before its first step; a prefix has been read by then."""
+        """The beam before its first step, after the prefix."""
 
     @abstractmethod
     def advance(self, decoder: Stepper, memory: Memory, beam: Any) -> Any:
@@ -109,12 +109,17 @@ class Search(ABC):
     def finish(self, decoder: Stepper, memory: Memory, beam: Any) -> list[list[Hypothesis]]:
         """For each source its hypotheses, best first."""
 
-    def so_far(self, beam: Any) -> list[tuple[list[int], list[int], list[int]]]:
-        """Of each source the tokens that are certain, those the best guess goes on with, and the times of both.
+    def suit(self, decoder: Stepper) -> None:
+        """Raise a ValueError, one line, for a decoder that it cannot search."""
+        if decoder.blanks:
+            raise ValueError('cannot search a decoder with blanks; take "prefix_beam"')
 
-        Times are how many states of the memory had been read, one a token; there are none if nobody knows.
+    def so_far(self, beam: Any) -> list[tuple[list[int], list[int], list[int]]]:
+        """For each source the tokens that are certain, those of the best guess after them, and the times of both.
+
+        A time is how many states of the memory had been read; the list is empty where that is not known.
         """
-        raise SeqloomError(f"{type(self).__name__.lower()} is not sure of anything before its end: stream with a beam")
+        raise SeqloomError(f"{type(self).__name__.lower()} is certain of nothing before its end: stream with a beam")
 
     def __call__(
         self,
@@ -123,7 +128,7 @@ class Search(ABC):
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> list[list[Hypothesis]]:
-        """From a prepared memory to hypotheses."""
+        """The hypotheses of a prepared memory."""
         beam = self.advance(decoder, memory, self.start(decoder, memory, prefix, constraints))
         return self.finish(decoder, memory, beam)
 

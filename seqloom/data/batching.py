@@ -1,7 +1,7 @@
-"""Which examples stand together in a batch: rows of like length, as many as a budget of tokens allows.
+"""Batches: rows of similar length, as many as a budget of tokens allows.
 
-A plan is a pure function of lengths, budget, seed and epoch, so that a resumed training goes on with the very
-batch it would have seen. It holds two arrays and no object per example.
+A plan is a pure function of lengths, budget, seed and epoch, so that a resumed training goes on with the batch it would
+have seen next. It holds two arrays and no object per example.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from seqloom.errors import SeqloomError
 
-ROUGHLY = 1.5  # tokens by which rows may stand in disorder
-POOL_BATCHES = 200  # how many batches' worth of shuffled rows are sorted together: more is less padding, less chance
+JITTER = 1.5  # tokens, added to the sort key of a row
+POOL_BATCHES = 200  # shuffled rows are sorted in pools of so many batches: more means less padding, but less variety
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Plan:
 
     rows: np.ndarray  # (N,): every row once; (N, 2): windows
     offsets: np.ndarray  # (batches, 2): where each batch begins and ends in rows
-    stride: int = 0  # batch n goes on in its text where batch n - stride stopped; 0: none does
+    stride: int = 0  # batch n continues the text of batch n - stride; 0: no batch continues another
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -32,30 +32,30 @@ class Plan:
         return self.rows[begin:end]
 
     def continues(self, index: int) -> bool:
-        """Whether a batch begins where an earlier one stopped."""
+        """Whether a batch continues the text of an earlier one."""
         return 0 < self.stride <= index
 
     def names(self, index: int) -> list[int]:
-        """What a message calls the rows of a batch: their numbers, or where their windows begin."""
+        """The numbers of the rows of a batch, or where its windows begin, for messages."""
         rows = self[index]
         return [int(row) for row in (rows[:, 0] if rows.ndim > 1 else rows)]
 
 
 def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
-    """The batches of one epoch: shuffled, sorted by length inside large pools, cut, and shuffled again.
+    """The batches of one epoch: rows are shuffled, sorted by length within large pools, and cut; batches are shuffled.
 
-    A batch of n rows keeps n * max(longest source, longest target + 1) <= tokens; a longer example stands alone.
+    A batch of n rows keeps n * max(longest source, longest target + 1) <= tokens; a longer example is a batch alone.
     """
     width = _widths(lengths)
     generator = np.random.default_rng((seed, epoch))
     rows = generator.permutation(len(width))
     pool = max(int(POOL_BATCHES * tokens / max(width.mean(), 1)), 1) if len(width) else 1
     pools = np.arange(len(rows)) // pool
-    # Rows of one width stand by which side is the longer, and by how much, so that neither is padded. Only roughly: a
-    # small corpus would else have the same batches in every epoch.
-    longer = lengths[rows, 0].astype(np.int64) - lengths[rows, 1] + generator.uniform(0, ROUGHLY, len(rows))
+    # Rows of one width are sorted by how much longer their source is, so that neither side is padded. With jitter: a
+    # small corpus would have the same batches in every epoch otherwise.
+    longer = lengths[rows, 0].astype(np.int64) - lengths[rows, 1] + generator.uniform(0, JITTER, len(rows))
     rows = rows[np.lexsort((longer, width[rows], pools))]
-    # Of many batches the first takes a part of what it could, so that in each epoch all others begin elsewhere.
+    # The first of many batches is filled in part only, so that all others begin elsewhere in each epoch.
     share = generator.uniform(0.2, 1) if width.sum() > 10 * tokens else 1.0
     offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1, share)
     return Plan(rows, generator.permutation(offsets))
@@ -69,10 +69,10 @@ def in_order(lengths: np.ndarray, tokens: int) -> Plan:
 
 
 def columns_of_text(total: int, window: int, columns: int, groups: int = 1, shift: int = 0) -> Plan:
-    """A text of so many tokens cut into columns that are read side by side, a window at a time.
+    """A text of `total` tokens, cut into columns that are read side by side, one window at a time.
 
-    Batches alternate between groups of columns, so that each of several processes keeps its own. What is left
-    over, less than one token a column, is not read.
+    Batches alternate between groups of columns, so that each of several processes keeps its own. The rest, less than
+    one token per column, is not read.
     """
     if total - shift < groups:
         raise SeqloomError(f"the text has {total:,} tokens, too few for {groups} micro-batches: lower train.accumulate")
@@ -88,7 +88,7 @@ def columns_of_text(total: int, window: int, columns: int, groups: int = 1, shif
 
 
 def windows_of_text(total: int, window: int, columns: int, shuffle: tuple[int, int] | None = None) -> Plan:
-    """A text cut into windows that are read each on its own; shuffled by (seed, epoch), which also shift the cuts."""
+    """A text cut into windows that are independent of each other; (seed, epoch) shuffle them and shift the cuts."""
     generator = None if shuffle is None else np.random.default_rng(shuffle)
     cuts = np.arange(0, total, window)
     if generator is not None and total > window:
@@ -101,19 +101,19 @@ def windows_of_text(total: int, window: int, columns: int, shuffle: tuple[int, i
 
 
 def _widths(lengths: np.ndarray) -> np.ndarray:
-    """How many columns each row needs at least; a target has one of BOS or EOS beside its own.  (N, 2) -> (N,)"""
+    """The longer side of each row; a target has BOS or EOS, too.  (N, 2) -> (N,)"""
     return np.maximum(lengths[:, 0], lengths[:, 1].astype(np.int64) + 1)
 
 
 def _cuts(width: np.ndarray, tokens: int, borders: np.ndarray, share: float = 1.0) -> np.ndarray:
-    """Fill one batch after the other, the first to a share; between two borders the widths ascend.  (N,) -> (n, 2)"""
+    """Fill batches one by one, the first to a share; widths ascend between two borders.  (N,) -> (n, 2)"""
     offsets: list[int] = [0] if len(width) else []
     counts = np.arange(1, tokens + 1)
     begin = 0
     for end in [*borders.tolist(), len(width)]:
         while begin < end:
             fitting = width[begin : min(begin + max(tokens // int(width[begin]), 1), end)]
-            # rows * width ascends with every row, so that the fitting ones come first
+            # rows * width ascends with every row: those that fit come first
             count = int(np.count_nonzero(counts[: len(fitting)] * fitting <= tokens))
             begin += max(count if begin else int(share * count), 1)
             offsets.append(begin)

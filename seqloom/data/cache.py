@@ -1,9 +1,13 @@
-"""What was found in files, for the next run on the same ones: where their corpora are, what to validate with, codecs.
+"""Data-set cache, keyed by path, size and modification time.
 
-A file is the same as long as its path, its size and the time it was written are; then it is not read again. So it is
-with the files that its lines name, such as recordings. One that was written a moment ago may be written once more
-within the same tick of the clock, and a pipe, a list or a codec of one's own tells nothing of itself: what was found
-there is not remembered.
+    KEY/manifest.json        one folder per data set, named by its content, its split and its codecs
+        train/ valid/        the corpora
+        source.* target.*    what the codecs learned
+        FILES.json           validation examples and report of files that hold it, named by path, size and time
+
+Files that have not changed are found by FILES and are not read again. What has no such name is read each time, and only
+the corpora are kept: pipes, lists, codecs from outside the package, and a file that was written a moment ago, which may
+be written again without a change of its time.
 """
 
 from __future__ import annotations
@@ -14,91 +18,150 @@ import os
 import shutil
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from seqloom.contracts import Codec
-from seqloom.data.corpus import publish
-from seqloom.data.readers import Tally
+from seqloom.data.corpus import Corpus, publish
+from seqloom.data.report import Report
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
-FORMAT = 1
-MOMENT = 2.0  # seconds that a file must have been at rest
+FORMAT = 2
+SETTLED = 2.0  # seconds since a file was last written
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """The folder of one memory, which may not be there yet."""
+def cache_folder() -> Path:
+    """Where data sets are kept: $SEQLOOM_CACHE, or the user's cache."""
+    ours = os.environ.get("SEQLOOM_CACHE")
+    return Path(ours) if ours else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqloom"
 
-    folder: Path
 
-    @classmethod
-    def of(cls, cache: Path, paths: Sequence[str], codecs: Sequence[Codec], **settings: Any) -> Remembered | None:
-        """For these files, read with these settings by codecs as they were built; None where nothing can be kept."""
-        if not paths or not all(type(codec).__module__.startswith("seqloom.") for codec in codecs):
-            return None
-        files = list(map(at_rest, paths))
-        if None in files:
-            return None
-        kinds = [[type(codec).__qualname__, settings_of(codec)] for codec in codecs]
-        said = json.dumps([FORMAT, files, kinds, settings], sort_keys=True, default=str)
-        return cls(cache / "remembered" / hashlib.sha256(said.encode()).hexdigest()[:32])
+class Cache:
+    """A folder of data sets. Several processes may use it at once: entries and files in them appear whole."""
 
-    def recall(self) -> tuple[str, list[Example], dict[str, Any]] | None:
-        """The key of the corpora, the examples to validate with, and the report; None if nothing is known."""
+    def __init__(self, folder: Path):
+        self.folder = Path(folder)
+
+    def find(self, files: str, codecs: Mapping[str, Codec]) -> tuple[Corpus, Corpus, list[Example], Report] | None:
+        """The data set of these files: corpora, validation examples, report. Loads what the codecs learned then."""
+        for path in self.folder.glob(f"[!.]*/{files}.json"):
+            try:
+                known = json.loads(path.read_text(encoding="utf-8"))
+                valid_examples = [Example(*each) for each in known["valid"]]
+                report = Report.from_json(known["report"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if (corpora := self.open(path.parent.name)) is None:
+                continue
+            try:
+                for name, codec in codecs.items():
+                    codec.load(path.parent, name)
+            except SeqloomError:
+                (path.parent / "manifest.json").unlink(missing_ok=True)  # damaged: to be written again
+                continue
+            return *corpora, valid_examples, report
+        return None
+
+    def open(self, key: str) -> tuple[Corpus, Corpus] | None:
+        """The corpora to train on and to validate with, if there is an entry and nothing of it is missing."""
+        folder = self.folder / key
         try:
-            known = json.loads((self.folder / "known.json").read_text(encoding="utf-8"))
-            examples = [Example(*each) for each in known["valid"]]
-            report = {**known["report"], "tally": tally_of(known["report"]["tally"])}
-            report["valid_tally"] = tally_of(report["valid_tally"])
-            return known["key"], examples, report
-        except (OSError, ValueError, KeyError, TypeError):
+            manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            sizes = manifest["files"].items()
+            if manifest["format"] != FORMAT or any((folder / name).stat().st_size != size for name, size in sizes):
+                return None
+            return Corpus.open(folder / "train"), Corpus.open(folder / "valid")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SeqloomError):
             return None
 
-    def keep(self, key: str, examples: list[Example], report: Any, codecs: dict[str, Codec]) -> None:
-        """Write it down, whole or not at all; a disk that is full is no reason to fail."""
-        values = [value for example in examples for value in (example.source, example.target)]
-        if not all(value is None or isinstance(value, str) for value in values):
-            return
-        valid = [[example.source, example.target, example.line] for example in examples]
+    def write(self, key: str, fill: Callable[[Path], tuple[Corpus, Corpus]]) -> tuple[Corpus, Corpus]:
+        """A new entry: `fill` writes into a folder, which gets its name when it is whole."""
+        folder = self.folder / key
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.folder))
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.folder.parent))
-        except OSError:
-            return
-        try:
-            for name, codec in codecs.items():
-                codec.save(partial, name)
-            known = {"key": key, "valid": valid, "report": vars(report)}
-            text = json.dumps(known, ensure_ascii=False, default=vars)  # a tally is its entries
-            (partial / "known.json").write_text(text, encoding="utf-8")
-            publish(partial, self.folder)
-        except (OSError, SeqloomError):
-            pass
+            train, valid = fill(partial)
+            files = [path for path in sorted(partial.rglob("*")) if path.is_file()]
+            sizes = {path.relative_to(partial).as_posix(): path.stat().st_size for path in files}
+            manifest = {"format": FORMAT, "files": sizes}
+            (partial / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            publish(partial, folder)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)  # gone already, unless something failed
+        train.folder, valid.folder = folder / "train", folder / "valid"
+        return train, valid
+
+    def add_files(
+        self, key: str, files: str, paths: Sequence[str], valid_examples: Sequence[Example], report: Report
+    ) -> None:
+        """Note which files hold a data set. A full disk is no error: they are read again next time."""
+        if not all(isinstance(each.source, str | None) and isinstance(each.target, str) for each in valid_examples):
+            return
+        valid = [[each.source, each.target, each.line] for each in valid_examples]
+        known = {"paths": list(map(os.path.abspath, paths)), "valid": valid, "report": vars(report)}
+        text = json.dumps(known, ensure_ascii=False, default=vars)  # a tally is its entries
+        partial = self.folder / key / f".partial-{uuid.uuid4().hex}"
+        with suppress(OSError):
+            try:
+                partial.write_text(text, encoding="utf-8")
+                os.replace(partial, self.folder / key / f"{files}.json")
+            finally:
+                partial.unlink(missing_ok=True)
 
 
-def at_rest(path: str) -> tuple[str, int, int] | None:
-    """What a file is known by; None while it may be written."""
+def key_of(*parts: Any) -> str:
+    """The name of what is described by plain values."""
+    described = json.dumps([FORMAT, *parts], sort_keys=True, default=str)
+    return hashlib.sha256(described.encode()).hexdigest()[:32]
+
+
+def files_key(paths: Sequence[str], named: Iterable[str], codecs: Sequence[Codec], **settings: Any) -> str | None:
+    """The name of files, of those `named` in them, and of how they are read; None if they could change unnoticed."""
+    if not all(type(codec).__module__.startswith("seqloom.") for codec in codecs):
+        return None
+    content = hashlib.sha256()
+    for path in chain(paths, named):
+        if (identity := file_identity(path)) is None:
+            return None
+        content.update(repr(identity).encode())
+    kinds = [[type(codec).__qualname__, codec_settings(codec)] for codec in codecs]
+    return key_of(content.hexdigest(), kinds, settings)
+
+
+def file_identity(path: str) -> tuple[str, int, int] | None:
+    """Path, size and modification time; None for a file that may still be written."""
     try:
-        about = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    if time.time() - about.st_mtime < MOMENT:
+    if time.time() - status.st_mtime < SETTLED:
         return None
-    return os.path.abspath(path), about.st_size, about.st_mtime_ns
+    return os.path.abspath(path), status.st_size, status.st_mtime_ns
 
 
-def settings_of(codec: Codec) -> dict[str, Any]:
-    """What a codec was built with."""
+def codec_settings(codec: Codec) -> dict[str, Any]:
+    """The plain arguments a codec was built with."""
     plain = (str, int, float, bool, type(None))
     return {name: value for name, value in vars(codec).items() if not name.startswith("_") and isinstance(value, plain)}
 
 
-def tally_of(entries: dict[str, Any] | None) -> Tally | None:
-    return None if entries is None else Tally(**{**entries, "reasons": Counter(entries["reasons"])})
+def codec_key(codec: Codec) -> str:
+    """A hash of a codec's plain settings and of what it learned."""
+    kind = f"{type(codec).__module__}.{type(codec).__qualname__}"
+    if hasattr(codec, "fingerprint"):
+        return f"{kind} {codec.fingerprint()}"
+    plain = {
+        name: value for name, value in sorted(vars(codec).items()) if isinstance(value, (str, int, float, type(None)))
+    }
+    learned = hashlib.sha256(f"{kind} {json.dumps(plain)}".encode())
+    with tempfile.TemporaryDirectory() as folder:
+        codec.save(Path(folder), "codec")
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_file():
+                learned.update(path.name.encode() + path.read_bytes())
+    return learned.hexdigest()

@@ -1,4 +1,4 @@
-"""Encoded examples in flat files, mapped into memory: a corpus of any size takes none of it.
+"""Encoded examples in flat files, mapped into memory, so that a corpus of any size takes none of it.
 
 A folder holds, for each side, all values end to end (`source.bin`, `target.bin`), the (source, target) lengths of
 each row, the offsets where they begin, and `meta.json` with dtypes and shapes.
@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec
-from seqloom.errors import SeqloomError, UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError, one_line
 from seqloom.types import Example
 
 FORMAT = 1
@@ -32,10 +32,10 @@ class Corpus:
     def __init__(self, folder: Path, meta: dict[str, Any]):
         self.folder = folder
         rows = meta["rows"]
-        self.lengths = _mapped(folder / "lengths.bin", "int32", (rows, 2))  # (N, 2)
-        self._offsets = _mapped(folder / "offsets.bin", "int64", (rows, 2))  # (N, 2)
+        self.lengths = _map_file(folder / "lengths.bin", "int32", (rows, 2))  # (N, 2)
+        self._offsets = _map_file(folder / "offsets.bin", "int64", (rows, 2))  # (N, 2)
         self._values = [
-            meta[side] and _mapped(folder / f"{side}.bin", meta[side]["dtype"], tuple(meta[side]["shape"]))
+            meta[side] and _map_file(folder / f"{side}.bin", meta[side]["dtype"], tuple(meta[side]["shape"]))
             for side in SIDES
         ]
 
@@ -56,14 +56,14 @@ class Corpus:
         return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else None)  # (T, ...)
 
     def stream(self, begin: int, end: int) -> np.ndarray:
-        """Target tokens from one place to another, whatever rows they belong to.  (end - begin,)"""
+        """Target tokens from `begin` to `end`, counted through all rows.  (end - begin,)"""
         values = self._values[1]
         assert values is not None
         return np.array(values[begin:end], dtype=np.int64)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """A corpus that was written to the end; anything else is refused."""
+        """A corpus that was written to its end; anything else is an error."""
         folder = Path(folder)
         try:
             meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
@@ -71,19 +71,13 @@ class Corpus:
                 raise ValueError(f"format {meta['format']}")
             return cls(folder, meta)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            message = (
-                f"{folder} holds no whole corpus ({_one_line(error)}); expected what Corpus.write wrote, write it again"
-            )
-            raise SeqloomError(message) from None
+            raise SeqloomError(f"{folder} is not a complete corpus ({one_line(error)}); write it again") from None
 
     @classmethod
     def write(
         cls, folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None = None
     ) -> Self:
-        """Encode the examples into a folder, which appears at once and whole when the last one is written.
-
-        With `end`, each target is followed by that token.
-        """
+        """Encode examples into a folder, which appears when the last one is written. `end` is added to each target."""
         folder = Path(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
@@ -97,8 +91,8 @@ class Corpus:
         return corpus
 
 
-class _Side:
-    """One side while it is written."""
+class _SideWriter:
+    """Writes one side of a corpus."""
 
     def __init__(self, folder: Path, name: str, codec: Codec, end: int | None = None):
         self.name, self.codec, self.end = name, codec, end
@@ -108,8 +102,8 @@ class _Side:
         self.total = 0
 
     def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Write the values of a chunk; their lengths and offsets, (n,) each."""
-        arrays = self._encoded(chunk)
+        """Write the values of a chunk. Returns their lengths and offsets, (n,) each."""
+        arrays = self._encode(chunk)
         if self.end is not None:
             arrays = [np.append(array, np.array(self.end, array.dtype)) for array in arrays]
         if self.dtype is None:
@@ -126,13 +120,13 @@ class _Side:
         self.total += int(lengths.sum())
         return lengths, offsets
 
-    def _encoded(self, chunk: list[Example]) -> list[np.ndarray]:
+    def _encode(self, chunk: list[Example]) -> list[np.ndarray]:
         many = getattr(self.codec, "encode_many", None)
         if many is not None:
             return list(many([getattr(example, self.name) for example in chunk]))
-        return [self._one(example) for example in chunk]
+        return [self._encode_one(example) for example in chunk]
 
-    def _one(self, example: Example) -> np.ndarray:
+    def _encode_one(self, example: Example) -> np.ndarray:
         try:
             if self.name == "source":
                 return self.codec.read(example.source)
@@ -146,7 +140,10 @@ class _Side:
 
 
 def _write(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None) -> None:
-    sides = [None if source is None else _Side(folder, "source", source), _Side(folder, "target", target, end)]
+    sides = [
+        None if source is None else _SideWriter(folder, "source", source),
+        _SideWriter(folder, "target", target, end),
+    ]
     rows = 0
     try:
         with open(folder / "lengths.bin", "wb") as lengths_file, open(folder / "offsets.bin", "wb") as offsets_file:
@@ -162,7 +159,7 @@ def _write(folder: Path, examples: Iterable[Example], source: Codec | None, targ
             if side:
                 side.file.close()
     if rows == 0:
-        raise SeqloomError("a corpus was given no examples to write; expected at least one")
+        raise SeqloomError("a corpus needs at least one example; none was given")
     meta = {"format": FORMAT, "rows": rows} | {name: side and side.meta() for name, side in zip(SIDES, sides)}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
@@ -174,8 +171,8 @@ def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def publish(partial: Path, folder: Path) -> None:
-    """Give a whole folder its name. An older one is moved out of the way first: maps of it stay valid."""
-    partial.chmod(0o755)  # mkdtemp makes folders that only their owner reads
+    """Rename a complete folder. An older one is moved out of the way first: maps of it stay valid."""
+    partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
     for _ in range(100):  # another process may publish the same folder in between
         try:
             os.rename(partial, folder)
@@ -193,7 +190,7 @@ def publish(partial: Path, folder: Path) -> None:
     raise SeqloomError(f"{folder} cannot be written: other processes keep writing it; run one at a time")
 
 
-def _mapped(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+def _map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     size = path.stat().st_size
     if size != expected:
@@ -201,7 +198,3 @@ def _mapped(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     if size == 0:  # an empty file cannot be mapped
         return np.zeros(shape, dtype)
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape))  # plain: quicker to index
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -1,7 +1,7 @@
-"""Data that is more than two texts: vectors of numbers with places, labels or values for targets; stories that ask.
+"""Which kind of data it is, if not text on both sides: vectors with places, labels or values; stories with a question.
 
-A first look decides, and text that merely has numbers in it must not be taken for vectors: nearly all examples have to
-agree, "3,5" may be a number with a decimal comma, and "05" is no number.
+Text that merely contains numbers must not be taken for vectors: nearly all examples have to agree, "3,5" may be a
+number with a decimal comma, and "05" is not a number.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from seqloom.data.codecs.places import Places
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
-NEARLY = 0.99  # of the examples: a bad line is told as such when the data is read
+NEARLY = 0.99  # of the examples: bad lines are reported when the data is read
 NUMBER = r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 VECTOR = re.compile(rf"{NUMBER}(?:,{NUMBER})*", re.ASCII)
 ONE_NUMBER = re.compile(NUMBER, re.ASCII)
 ONE_WRITTEN_NUMBER = re.compile(r"[+-]?\d+,\d+|[+-]?\d{1,3}(?:,\d{3})+", re.ASCII)  # "3,5" or "12,345,678"
-LABELS = 1000  # at most, each of them twice on average
+LABELS = 1000  # at most; on average each must occur twice
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What it was found to be: "ring", "tour", "triangles", "order", "choice", "label", "value" or "story"."""
+    """ "ring", "tour", "triangles", "order", "choice", "label", "value" or "story"."""
 
     name: str
-    elements: float  # vectors or sentences of a source, on average
-    length: float  # the longer side, on average
-    labels: int = 0  # different targets
+    elements: float  # mean number of vectors or sentences of a source
+    length: float  # mean length of the longer side
+    labels: int = 0  # distinct targets
 
 
 @dataclass(frozen=True)
 class _Row:
-    """An example whose source is vectors."""
+    """An example whose source can be read as vectors."""
 
     elements: int
     width: int  # components of a vector
-    certain: bool  # the source can be nothing but vectors
-    said: bool  # the target says words of its source, so that these are words
-    places: list[int]  # the target, or none
-    label: str  # the target as one word or number, or none
-    spelled: bool  # it is a text
+    certain: bool  # the source cannot be text
+    repeats: bool  # all words of the target are in the source, which is text, then
+    places: list[int]  # the target as places; empty if it is something else
+    label: str  # the target as one word or number; empty if it is something else
+    is_text: bool  # the target is a string
 
 
-def kind_of(examples: Sequence[Example]) -> Kind | None:
-    """None where it is text on both sides, or nothing known."""
+def detect_kind(examples: Sequence[Example]) -> Kind | None:
+    """None for text on both sides, and for anything unknown."""
     least = NEARLY * len(examples)
     rows = [row for example in examples if (row := _row(example)) is not None]
     if not rows or len(rows) < least:
         return _story(examples, least)
     width = Counter(row.width for row in rows).most_common(1)[0][0]
     rows = [row for row in rows if row.width == width]
-    if len(rows) < least or sum(row.said for row in rows) >= least:
+    if len(rows) < least or sum(row.repeats for row in rows) >= least:
         return None
     elements = sum(row.elements for row in rows) / len(rows)
     certain = sum(row.certain for row in rows) > 0.1 * len(rows)
@@ -69,8 +69,8 @@ def kind_of(examples: Sequence[Example]) -> Kind | None:
         return None
     numbers = [word for word in words if ONE_NUMBER.fullmatch(word)]
     if len(words) <= min(LABELS, len(rows) // 2) and not any("." in word for word in numbers):
-        # A class is a word; a number that is none may be a class or a value, and only its owner knows.
-        return Kind("label", elements, elements, len(words)) if all(row.spelled for row in rows) else None
+        # Words are classes. Values that are not strings may be classes or quantities: the user has to choose.
+        return Kind("label", elements, elements, len(words)) if all(row.is_text for row in rows) else None
     return Kind("value", elements, elements) if len(numbers) >= NEARLY * len(words) else None
 
 
@@ -78,7 +78,7 @@ def is_text(examples: Sequence[Example]) -> bool:
     return all(isinstance(side, str) for each in examples for side in (each.source, each.target) if side is not None)
 
 
-# What targets are. Places of a tour are a ring, too, and so on: the first rule that holds counts.
+# Kinds of targets. A tour is a ring, too, and so on: the first rule that holds counts.
 
 
 def _is_tour(row: _Row) -> bool:
@@ -107,7 +107,7 @@ def _is_choice(row: _Row) -> bool:
     return bool(row.places) and not row.label and len({*row.places}) == len(row.places)
 
 
-RULES: dict[str, tuple[Callable[[_Row], bool], bool, bool]] = {  # points of the plane alone; certainly vectors alone
+RULES: dict[str, tuple[Callable[[_Row], bool], bool, bool]] = {  # the rule; needs points; needs certain vectors
     "tour": (_is_tour, True, False),
     "ring": (_is_ring, True, False),
     "triangles": (_is_triangles, True, False),
@@ -116,7 +116,7 @@ RULES: dict[str, tuple[Callable[[_Row], bool], bool, bool]] = {  # points of the
 }
 
 
-# What sources are
+# Reading the sides of an example
 
 
 def _row(example: Example) -> _Row | None:
@@ -125,13 +125,13 @@ def _row(example: Example) -> _Row | None:
         return None
     elements, width, certain = found
     texts = isinstance(example.source, str) and isinstance(example.target, str)
-    said = texts and {*example.target.split()} <= {*example.source.split()}
-    places, spelled = _places(example.target, elements), isinstance(example.target, str)
-    return _Row(elements, width, certain, said, places, _word(example.target), spelled)
+    repeats = texts and {*example.target.split()} <= {*example.source.split()}
+    places, label = _places(example.target, elements), _word(example.target)
+    return _Row(elements, width, certain, repeats, places, label, isinstance(example.target, str))
 
 
 def _vectors(source: Any) -> tuple[int, int, bool] | None:
-    """How many, of how many components, and whether they can be nothing else."""
+    """How many vectors, of how many components, and whether the source cannot be text; None if it is something else."""
     if not isinstance(source, str):
         try:
             elements, width = Numbers().fit([source]).encode(source).shape
@@ -146,7 +146,7 @@ def _vectors(source: Any) -> tuple[int, int, bool] | None:
 
 
 def _places(target: Any, elements: int) -> list[int]:
-    """Of so many elements; else none."""
+    """The places of a target, all of them among the elements; else none."""
     try:
         places = Places().normal(target)
     except SeqloomError:
@@ -155,10 +155,10 @@ def _places(target: Any, elements: int) -> list[int]:
 
 
 def _word(target: Any) -> str:
-    """A target of one word or number; else none."""
+    """A target of one word or number as text; else an empty one."""
     if isinstance(target, str):
         return target if len(target.split()) == 1 else ""
-    number = target.item() if getattr(target, "ndim", None) == 0 else target  # of numpy or torch
+    number = target.item() if getattr(target, "ndim", None) == 0 else target  # of NumPy or torch
     return str(number) if isinstance(number, (int, float)) else ""
 
 
@@ -172,7 +172,7 @@ def _story(examples: Sequence[Example], least: float) -> Kind | None:
 
 
 def _sentences(source: Any) -> int:
-    """Of a story that ends with a question; of anything else 0."""
+    """How many sentences a story with a question at its end has; 0 for anything else."""
     if isinstance(source, (list, tuple)) and all(isinstance(each, str) for each in source):
         source = " ".join(source)
     if not isinstance(source, str) or not source.rstrip().endswith("?"):

@@ -1,4 +1,4 @@
-"""What a first look at the data tells: how much, how long, how alike the two sides are."""
+"""A survey of the data, to choose a recipe by: how much it is, of which kind, how long and how alike its sides are."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from seqloom.data.kinds import Kind, is_text, kind_of
+from seqloom.data.kinds import Kind, detect_kind, is_text
 from seqloom.types import Example
 
 PHONEME_CHARACTERS = 4  # "AH0" has three, an IPA affricate with length four
 PHONEME_INVENTORY = 200  # no language has more, stress and tone marks included
-ENOUGH = 2_000  # examples, spread over all, to tell kinds of data apart
+KIND_EXAMPLES = 2_000  # enough to tell kinds of data apart
 
 
 @dataclass(frozen=True)
 class Side:
-    """The texts of one side."""
+    """Mean lengths of the texts of one side."""
 
     mean_characters: float
-    mean_words: float  # between white space
+    mean_words: float  # separated by white space
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What the choice of a recipe needs."""
+    """What is found in a sample of the data."""
 
-    examples: int  # in all
+    examples: int  # of all the data
     source: Side | None  # None for a language model
     target: Side
-    phoneme_share: float  # of the running target words, those that look like phonemes: near 1 for "L UW M"
-    shares_alphabet: bool  # the same characters on both sides
-    kind: Kind | None = None  # what it is if more than two texts
-    text: bool = True  # each value is
+    phoneme_share: float  # of the target's words that look like phonemes: near 1 for "L UW M"
+    shares_alphabet: bool  # both sides have the same characters
+    kind: Kind | None = None  # None for text
+    text: bool = True  # all values are strings
 
 
 class _Counts:
@@ -52,25 +52,22 @@ class _Counts:
 
     def side(self) -> Side:
         texts = max(self.texts, 1)
-        return Side(
-            mean_characters=self.length / texts,
-            mean_words=self.words.total() / texts,
-        )
+        return Side(mean_characters=self.length / texts, mean_words=self.words.total() / texts)
 
 
 def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
-    """Look at `limit` examples drawn from all: a file may be sorted, and its beginning unlike the rest.
+    """Survey a sample of `limit` examples. It is drawn from all: a file may be sorted, its beginning unlike the rest.
 
-    Values that are not text are looked at as Python would print them.
+    Values that are not text are measured as Python prints them.
     """
-    count, drawn, random = 0, list[Example](), Random(0)
+    count, sample, random = 0, list[Example](), Random(0)
     for count, example in enumerate(examples, start=1):
-        if len(drawn) < limit:
-            drawn.append(example)
-        elif (place := random.randrange(count)) < limit:  # a reservoir (Vitter 1985): each example alike
-            drawn[place] = example
+        if len(sample) < limit:
+            sample.append(example)
+        elif (place := random.randrange(count)) < limit:  # reservoir sampling (Vitter 1985)
+            sample[place] = example
     source, target = _Counts(), _Counts()
-    for example in drawn:
+    for example in sample:
         if example.source is not None:
             source.add(str(example.source))
         target.add(str(example.target))
@@ -79,16 +76,16 @@ def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
         source=source.side() if source.texts else None,
         target=target.side(),
         phoneme_share=_phoneme_share(target),
-        shares_alphabet=source.texts > 0 and min(_known(source, target), _known(target, source)) >= 0.9,
-        kind=kind_of(drawn[:: max(1, len(drawn) // ENOUGH)]),
-        text=is_text(drawn),
+        shares_alphabet=source.texts > 0 and min(_common(source, target), _common(target, source)) >= 0.9,
+        kind=detect_kind(sample[:: max(1, len(sample) // KIND_EXAMPLES)]),
+        text=is_text(sample),
     )
 
 
 def _phoneme_share(counts: _Counts) -> float:
-    """The share of running words that are short and among the few most frequent, standing beside others.
+    """The share of words that are short and among the few most frequent.
 
-    Phonemes repeat: a word met once is none, and a target of a single word is a word.
+    Phonemes repeat, and several make a word: neither words that occur once nor single words count.
     """
     if counts.words.total() < max(2 * counts.texts, 1):
         return 0.0
@@ -100,7 +97,7 @@ def _phoneme_share(counts: _Counts) -> float:
     return sum(inventory) / counts.words.total()
 
 
-def _known(counts: _Counts, other: _Counts) -> float:
-    """The share of running characters that the other side has too."""
+def _common(counts: _Counts, other: _Counts) -> float:
+    """The share of characters that the other side has, too."""
     both = sum(times for character, times in counts.characters.items() if character in other.characters)
     return both / max(counts.characters.total(), 1)

@@ -26,30 +26,30 @@ ENGINES = {"ctranslate2": "CTranslate2", "onnx": "Onnx"}  # a file of this folde
 
 
 class Engine(Finder):
-    """What computes the outputs of an exported model."""
+    """Computes the outputs of an exported model."""
 
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, settings: dict[str, Any], threads: int) -> Self:
-        """Read what was exported."""
+        """Load what was exported."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What engine.json says."""
+    """The content of engine.json."""
 
     engine: str
     settings: dict[str, Any]  # the engine's
-    recipe: dict[str, Any]  # of the run: task, search, data
-    files: dict[str, int]  # of the model, and how many bytes each has
-    measured: dict[str, Any]  # the task's metrics, of the run and of this
+    recipe: dict[str, Any]  # the run's tables task, search and data
+    files: dict[str, int]  # the model's files and their sizes in bytes
+    measured: dict[str, Any]  # the task's metrics, of the run and of the export
 
     def content(self) -> dict[str, Any]:
         return {"format": FORMAT, "seqloom": __version__, **vars(self)}
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Checked as far as what follows relies on it."""
+        """Read it, and check what is relied on later."""
         path = folder / "engine.json"
         try:
             found = json.loads(path.read_bytes())
@@ -73,7 +73,7 @@ class Manifest:
 
 
 def load_engine(folder: Path, manifest: Manifest, threads: int = 1) -> Engine:
-    """The engine of an exported folder, its files read."""
+    """The engine of an exported folder, loaded."""
     for name, size in manifest.files.items():
         file = folder / "model" / name
         if not file.is_file() or file.stat().st_size != size:
@@ -83,13 +83,13 @@ def load_engine(folder: Path, manifest: Manifest, threads: int = 1) -> Engine:
         return part.load(folder / "model", manifest.settings, threads)
     except SeqloomError:
         raise
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # every library raises errors of its own
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SeqloomError(f"{folder}: its model cannot be read ({reason}); export the run again") from None
 
 
-def needed(*packages: str) -> None:
-    """Say what to install where a package is missing."""
+def require_packages(*packages: str) -> None:
+    """Fail with what to install if a package is missing."""
     for package in packages:
         if find_spec(package) is None:
             raise SeqloomError(f"this needs {package}: install it with pip install 'seqloom[engines]'")

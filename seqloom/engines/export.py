@@ -1,4 +1,4 @@
-"""From a run to a folder that answers without torch."""
+"""From a run to a folder that predicts without torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError, nearest
 from seqloom.inference.evaluation import gather
 from seqloom.predictor import Predictor
 from seqloom.storage import files
-from seqloom.storage.files import remove, saving, sync, to_json, unfinished
+from seqloom.storage.files import partial_path, remove, saving, sync, to_json
 
 
 def export(
@@ -30,10 +30,10 @@ def export(
     trust: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Write the folder and say where it is.
+    """Write the folder and return its path.
 
-    With data, or with int8, run and export are measured side by side, on the run's validation data unless other is
-    given. An export in 8 bits that loses more of the task's first metric than allowed is not written, unless by force.
+    With data, or with int8, run and export are measured side by side, by default on the run's validation data. An 8-bit
+    export that loses more of the task's first metric than allowed is not written, except with `force`.
     """
     if to not in ENGINES:
         raise SeqloomError(f'--to "{to}": no such engine{nearest(to, ENGINES)}')
@@ -45,7 +45,7 @@ def export(
     if int8 and not (chosen and native.task.metrics) and not force:
         reason = "the run's validation data is not there" if native.task.metrics else "its task has no metrics"
         raise SeqloomError(f"--int8 measures what it loses, but {reason}: give --data, or take it with --force")
-    partial = unfinished(path)
+    partial = partial_path(path)
     with saving(path):
         remove(partial)
         try:
@@ -65,14 +65,14 @@ def export(
 
 
 def write(native: Predictor, to: str, int8: bool, folder: Path) -> Manifest:
-    """All files of an exported folder."""
+    """Write all files of an exported folder."""
     decoder, recipe = native.model.decoder, native.recipe
-    house = folder / "model"
-    house.mkdir(parents=True)
-    settings: dict[str, Any] = import_module(f"seqloom.engines.export_{to}").export(native.model, house, int8)
+    model_folder = folder / "model"
+    model_folder.mkdir(parents=True)
+    settings: dict[str, Any] = import_module(f"seqloom.engines.export_{to}").export(native.model, model_folder, int8)
     settings |= {"eos": decoder.eos, "length_ratio": decoder.length_ratio, "length_offset": decoder.length_offset}
     native.task.save(folder)
-    for file in house.iterdir():
+    for file in model_folder.iterdir():
         sync(file)
     manifest = Manifest(
         engine=to,
@@ -82,7 +82,7 @@ def write(native: Predictor, to: str, int8: bool, folder: Path) -> Manifest:
             "search": recipe["search"],
             "data": {"max_characters": recipe["data"]["max_characters"]},
         },
-        files={file.name: file.stat().st_size for file in sorted(house.iterdir())},
+        files={file.name: file.stat().st_size for file in sorted(model_folder.iterdir())},
         measured={},
     )
     files.write(folder / "engine.json", to_json(manifest.content()))
@@ -97,7 +97,7 @@ def validation(native: Predictor) -> list[str] | None:
 
 
 def measure(native: Predictor, exported: Exported, data: Sequence[str]) -> dict[str, Any]:
-    """The metrics of both, and how many of their outputs are the same."""
+    """The metrics of both, and the share of outputs that are equal."""
     sources, references = native.task.references(gather(native.system, native.examples(list(data))))
     ours, theirs = native.predict(sources), exported.predict(sources)
     return {
@@ -110,7 +110,7 @@ def measure(native: Predictor, exported: Exported, data: Sequence[str]) -> dict[
 
 
 def refuse_loss(task: Task, measured: dict[str, Any], allow: float, force: bool) -> None:
-    """Whether the first metric has become too bad."""
+    """Fail if the first metric has become too bad."""
     name = task.metrics[0]
     before, after = measured["run"][name], measured["export"][name]
     loss = before - after if task.higher_is_better(name) else after - before

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.data.special_tokens import UNK
-from seqloom.engines.engine import needed
+from seqloom.engines.engine import require_packages
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
-from seqloom.nn.layers.embedding import Positioned
+from seqloom.nn.layers.embedding import AddPositions
 from seqloom.nn.layers.transformer import FeedForward, Residual, TransformerLayer
 from seqloom.nn.model import Model
 
@@ -26,8 +26,8 @@ LONGEST = 4096  # positions in the table: CTranslate2 reads and writes no more
 
 
 def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
-    """Write the model's files; the settings with which to read them."""
-    needed("ctranslate2")
+    """Write the model's files; returns the settings with which to load them."""
+    require_packages("ctranslate2")
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
@@ -37,9 +37,7 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
             "--to ctranslate2 takes a Transformer that reads tokens (encoder and decoder): use --to onnx, or the run"
         )
     if encoder.halting is not None:
-        raise SeqloomError(
-            "--to ctranslate2 takes as many layers as there are, not encoder.adaptive: use the run itself"
-        )
+        raise SeqloomError("--to ctranslate2 does not support encoder.adaptive = true: use the run itself")
     spec = TransformerSpec(
         TransformerEncoderSpec(len(encoder.layers), heads(encoder), pre_norm=before(encoder)),
         TransformerDecoderSpec(len(decoder.layers), heads(decoder), pre_norm=before(decoder), alignment_heads=0),
@@ -77,11 +75,11 @@ def heads(part: Encoder | Decoder) -> int:
 
 
 def before(part: Encoder | Decoder) -> bool:
-    """Whether it normalises before a layer, or after."""
+    """Whether a layer normalises before (pre) or after (post)."""
     return part.layers[0].self_residual.before
 
 
-def positions(positioned: Positioned) -> np.ndarray:
+def positions(positioned: AddPositions) -> np.ndarray:
     return array(positioned.positions(torch.arange(LONGEST)))  # (LONGEST, size)
 
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from seqloom.contracts import Cell, Decoder, Head
-from seqloom.engines.engine import needed
+from seqloom.engines.engine import require_packages
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.combine.ensemble import Ensemble
@@ -32,15 +32,15 @@ from seqloom.nn.model import Model
 from seqloom.nn.ops.halting import Halting
 from seqloom.types import Memory, Padded, State, flatten, over_tensors
 
-SOURCES, TIME, ROWS = 3, 5, 2  # of what is traced: a size of 1 would be taken for a constant
+SOURCES, TIME, ROWS = 3, 5, 2  # sizes of the traced example: a size of 1 would be taken for a constant
 
 
 def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
-    """Write both graphs; the settings with which to read them."""
-    needed("onnx", "onnxscript", "onnxruntime")
+    """Write both graphs; returns the settings with which to load them."""
+    require_packages("onnx", "onnxscript", "onnxruntime")
     refuse(model, int8)
     model = copy.deepcopy(model).float().cpu().eval().requires_grad_(False)
-    with torch.enable_grad(), quiet():  # without, layers keep turned copies of weights, which are no part of a graph
+    with torch.enable_grad(), quiet():  # without gradients, layers would use cached copies of weights
         example = Example(model)
         for module in model.modules():
             if isinstance(module, Cell):
@@ -55,26 +55,26 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
 
 
 def refuse(model: Model, int8: bool) -> None:
-    """Say no to what has no step whose state keeps its size."""
+    """Refuse models without a step whose state has a fixed size."""
     if int8:
         raise SeqloomError("--int8 goes with --to ctranslate2: leave it out")
     if isinstance(model.decoder, (Head, Ensemble)) or model.encoder is None:
         raise SeqloomError(
-            "--to onnx takes one model that reads a source and writes token by token: use the run itself"
+            "--to onnx supports one model that reads a source and writes token by token: use the run itself"
         )
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
-        raise SeqloomError("--to onnx takes no multi-head attention, which leaves padding out: use the run itself")
+        raise SeqloomError("--to onnx does not support multi-head attention: use the run itself")
     if any(isinstance(module, Halting) for module in model.modules()):
-        raise SeqloomError("--to onnx takes no adaptive computation time, of which values say how long: use the run")
+        raise SeqloomError("--to onnx does not support adaptive computation time: use the run itself")
     if model.decoder.grows:
-        raise SeqloomError("--to onnx takes decoders whose state does not grow: use --to ctranslate2")
+        raise SeqloomError("--to onnx does not support decoders with a KV cache: use --to ctranslate2")
 
 
 # -- the graphs
 
 
 class Reading(nn.Module):
-    """From a source to what a step reads, and to the state before the first."""
+    """From a source to what a step reads, and to the state before the first step."""
 
     def __init__(self, model: Model, names: Sequence[str]):
         super().__init__()
@@ -86,7 +86,7 @@ class Reading(nn.Module):
 
 
 class Stepping(nn.Module):
-    """One step of n rows a source. Memory and state come as lists, in the order of an example of each."""
+    """One step of n rows per source. Memory and state are lists, in the order of the traced example."""
 
     def __init__(self, decoder: Decoder, memory: Memory, state: State):
         super().__init__()
@@ -109,12 +109,12 @@ class Stepping(nn.Module):
 
 
 def leaves(memory: Memory) -> dict[str, Tensor]:
-    """What a memory is made of, but for its lengths."""
+    """The arrays of a memory, except its lengths."""
     return flatten({"states": memory.states, "final": memory.final, "extra": memory.extra})
 
 
 def refilled(memory: Memory, lengths: Tensor, values: Sequence[Tensor]) -> Memory:
-    """A memory of the same make with other values."""
+    """A memory of the same structure with other values."""
     left = iter(values)
     return replace(
         memory,
@@ -126,7 +126,7 @@ def refilled(memory: Memory, lengths: Tensor, values: Sequence[Tensor]) -> Memor
 
 
 def run_in_graph(cell: Cell, inputs: Padded, state: State) -> tuple[Tensor, State]:
-    """`Cell.run` as one loop of the graph. A row that has ended keeps its state."""
+    """`Cell.run` as one loop of the graph. A row keeps its state after its end."""
     from torch._higher_order_ops.scan import scan
 
     projected = cell.project(inputs.values)  # (rows, T, G)
@@ -148,7 +148,7 @@ def run_in_graph(cell: Cell, inputs: Padded, state: State) -> tuple[Tensor, Stat
 
 
 class Example:
-    """What is traced: sources, their memory and the state before a step, and which of their axes are of any size."""
+    """What is traced: sources, their memory, the state before a step, and which of their axes are dynamic."""
 
     def __init__(self, model: Model):
         self.values, self.lengths = source(model, TIME)
@@ -164,7 +164,7 @@ class Example:
             {0: self.sources, **self.over_time(value, longer)}
             for value, longer in zip(self.read.values(), leaves(other).values())
         ]
-        self.state_axes = [  # of n rows a source
+        self.state_axes = [  # of n rows per source
             {0: self.sources, 1: self.some, **{axis + 1: size for axis, size in self.over_time(value, longer).items()}}
             for value, longer in zip(self.held.values(), flatten(model.decoder.start(other)).values())
         ]
@@ -175,7 +175,7 @@ class Example:
 
 
 def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
-    """Something to read: tokens or vectors."""
+    """An example source: tokens or vectors."""
     table: Any = getattr(model.encoder, "embedding", None)
     vectors = isinstance(table, nn.Linear)
     values = torch.randn(SOURCES, time, table.in_features) if vectors else torch.zeros(SOURCES, time, dtype=torch.long)
@@ -183,7 +183,7 @@ def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
 
 
 def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
-    """The graph of a step; what it reads of a memory, since encoders leave more there than every decoder needs."""
+    """Write the graph of a step; returns what it reads of a memory, which may be less than the encoder left there."""
     state = [f"state/{name}" for name in example.held]
     program = traced(
         Stepping(decoder, example.memory, example.state),
@@ -195,7 +195,7 @@ def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
     inputs = program.model.graph.inputs
     for unread in [each for each in inputs if not each.uses()]:
         inputs.remove(unread)
-    program.save(path, external_data=True)  # weights beside it, read where they lie
+    program.save(path, external_data=True)  # weights in a file beside it, which is memory-mapped
     return [name for name in example.read if f"memory/{name}" in {each.name for each in inputs}]
 
 
@@ -207,7 +207,7 @@ def write_encoder(model: Model, example: Example, read: list[str], path: Path) -
         ["values", "lengths"],
         [*(f"memory/{name}" for name in read), *(f"state/{name}" for name in example.held)],
     )
-    program.save(path, external_data=True)  # weights beside it, read where they lie
+    program.save(path, external_data=True)  # weights in a file beside it, which is memory-mapped
 
 
 def traced(module: nn.Module, arguments: Any, shapes: Any, inputs: list[str], outputs: list[str]) -> Any:
@@ -225,7 +225,7 @@ def traced(module: nn.Module, arguments: Any, shapes: Any, inputs: list[str], ou
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what torch's exporter tells its developers; and with leave to look into `nn.LSTM` for its weights."""
+    """Silences torch's exporter, and lets it look into `nn.LSTM` for its weights."""
     import torch._dynamo
 
     logger = logging.getLogger("torch.onnx")

@@ -1,6 +1,6 @@
-"""ONNX Runtime: the graph of a source and the graph of a step, under our own search.
+"""ONNX Runtime: one graph for the encoder and one for a decoder step, under our own search.
 
-The search is the one that trained models are searched with, on arrays of numpy; no setting is lost.
+The search is the same as for trained models, on numpy arrays, so every search setting works.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from seqloom.contracts import Constraint, Search, Stepper
-from seqloom.engines.engine import Engine, needed
+from seqloom.engines.engine import Engine, require_packages
 from seqloom.types import Hypothesis, Memory, Output, Padded, State, flatten, hold, nest
 
 
 class Onnx(Engine):
-    """Both graphs, and the rest of what a search asks a decoder for."""
+    """Both graphs, and what a search needs to know of the decoder."""
 
     def __init__(self, encoder: Any, decoder: OnnxDecoder):
         self.encoder, self.decoder = encoder, decoder
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any], threads: int) -> Onnx:
-        needed("onnxruntime")
+        require_packages("onnxruntime")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -51,11 +51,11 @@ class Onnx(Engine):
         begun = None if prefix is None else Padded.stack([prefix] * len(sources))
         found = search(self.decoder, memory, begun, constraints)
         if attention:
-            found = [self.decoder.looked(memory, entry, each) for entry, each in enumerate(found)]
+            found = [self.decoder.with_attention(memory, entry, each) for entry, each in enumerate(found)]
         return found
 
     def encode(self, source: Padded) -> Memory:
-        """All that a step reads of a source, and its first state."""
+        """Everything that a step reads of a source, and the first state."""
         names = [each.name for each in self.encoder.get_outputs()]
         found = dict(zip(names, self.encoder.run(None, {"values": source.values, "lengths": source.lengths})))
         nothing = np.zeros((len(source.lengths), source.values.shape[1], 0), dtype=np.float32)
@@ -63,7 +63,7 @@ class Onnx(Engine):
 
 
 class OnnxDecoder(Stepper):
-    """A step of the graph. A memory's `extra` is what it reads, its `final` the state before the first step."""
+    """A step of the graph. The memory's `extra` is what it reads, `final` the state before the first step."""
 
     def __init__(self, session: Any, *, bos: int, eos: int, length_ratio: float, length_offset: int):
         self.session, self.bos, self.eos = session, bos, eos
@@ -79,7 +79,7 @@ class OnnxDecoder(Stepper):
         return logits, after
 
     def __call__(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        """All steps, one by one, inputs given. Whoever has no attention gives none."""
+        """All steps, one by one, inputs given."""
         rows, width = inputs.values.shape
         state = self.start_rows(memory, rows) if state is None else state
         scores: list[np.ndarray] = []
@@ -93,7 +93,7 @@ class OnnxDecoder(Stepper):
         return Output(np.stack(scores, 1), lambda scores: scores, state, maps)
 
     def advance(self, token: np.ndarray, state: State, memory: Memory) -> tuple[np.ndarray, State, np.ndarray | None]:
-        """(rows,) -> logits (rows, V), the state, and where each row looked, (rows, T)."""
+        """(rows,) -> logits (rows, V), the state, and the attention to the source (rows, T)."""
         sources = memory.rows
         given = {"token": token, **named("state", state)}
         feed = {name: value.reshape(sources, -1, *value.shape[1:]) for name, value in given.items()}  # (B, n, ...)
@@ -102,8 +102,8 @@ class OnnxDecoder(Stepper):
         found = {name: value.reshape(-1, *value.shape[2:]) for name, value in zip(self.outputs, results)}
         return found["logits"], nest(inner("state", found)), found.get("attention")
 
-    def looked(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses of one source with where each looked, by reading them once more."""
+    def with_attention(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses of one source with their attention, by teacher forcing."""
         if not found:
             return []
         inputs = Padded.stack([np.array([self.bos, *one.tokens]) for one in found])
@@ -117,11 +117,11 @@ class OnnxDecoder(Stepper):
         ]
 
 
-def named(house: str, state: State) -> dict[str, np.ndarray]:
+def named(group: str, state: State) -> dict[str, np.ndarray]:
     """The arrays of a state by the names they have in a graph."""
-    return {f"{house}/{name}": value for name, value in flatten(state).items()}
+    return {f"{group}/{name}": value for name, value in flatten(state).items()}
 
 
-def inner(house: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The inverse: those of a house, by their names in it."""
-    return {name.removeprefix(f"{house}/"): value for name, value in found.items() if name.startswith(f"{house}/")}
+def inner(group: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inverse: the arrays of one group, by their names in it."""
+    return {name.removeprefix(f"{group}/"): value for name, value in found.items() if name.startswith(f"{group}/")}

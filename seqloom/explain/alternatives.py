@@ -1,4 +1,4 @@
-"""What else a model might have written: other outputs, and at each token the likeliest others."""
+"""Alternatives to an output: other hypotheses, and at each token its runners-up."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from seqloom.types import Hypothesis, Padded
 RUNNERS_UP = 5
 
 
-def searches(system: System, width: int, n_best: int, **settings: Any) -> tuple[Search, Search]:
-    """The search that answers, and a wider one for all else there is to see; where the widths agree they are one."""
+def build_searches(system: System, n_best: int, **settings: Any) -> tuple[Search, Search]:
+    """The search that answers, and one that is wide enough for n_best outputs: the same one if its beam is."""
+    width = settings.pop("beam_size", system.recipe["search"].get("beam_size", 5))
     wide = build_search(system, **{**settings, "beam_size": max(width, n_best), "n_best": n_best})
     return wide if width >= n_best else build_search(system, **{**settings, "beam_size": width, "n_best": 1}), wide
 
 
 def answer_first(answer: Sequence[Hypothesis], others: Sequence[Hypothesis], n_best: int) -> list[Hypothesis]:
-    """What `predict` says, then the others of a wider beam; without an answer nothing."""
+    """The answer of `predict`, then the other outputs of the wider beam; empty without an answer."""
     return [*answer, *(one for one in others if one.tokens != answer[0].tokens)][:n_best] if answer else []
 
 
-def allowed(constraints: Constraints, inputs: Padded, vocabulary: int) -> Tensor:
-    """Which tokens might have stood in each place: the constraints of a search's first row, replayed.  (n, U, V)"""
+def allowed_tokens(constraints: Constraints, inputs: Padded, vocabulary: int) -> Tensor:
+    """Which tokens the constraints allow at each position; they are those of a search's first row.  (n, U, V)"""
     rows, device = len(inputs.lengths), inputs.values.device
     constraints = constraints.select(torch.zeros(rows, dtype=torch.long, device=device))
-    places = []
+    allowed = []
     for token in inputs.values.unbind(1):
         constraints = constraints.step(token)
-        places.append(constraints.forbid(torch.zeros(rows, vocabulary, device=device)) == 0)
-    return torch.stack(places, dim=1)
+        allowed.append(constraints.forbid(torch.zeros(rows, vocabulary, device=device)) == 0)
+    return torch.stack(allowed, dim=1)
 
 
 def likeliest(log_probs: Tensor, chosen: int, piece: Callable[[int], str]) -> list[tuple[str, float]]:
-    """The tokens that might have stood in a place with their probabilities, the chosen one among them.  (V,)"""
+    """The likeliest tokens of one position with their probabilities, the chosen one among them.  (V,)"""
     best = log_probs.topk(min(RUNNERS_UP, len(log_probs)))
     ranked = dict(zip(best.indices.tolist(), best.values.exp().tolist()))
     if chosen not in ranked:  # a beam keeps unlikely tokens, too

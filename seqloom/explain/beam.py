@@ -1,4 +1,4 @@
-"""An explanation of a beam search: alignment, attention, runners-up, n-best list and the tree of the beam."""
+"""Explanation of a beam search: alignment, attention, runners-up, n-best list and beam tree."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from seqloom.errors import SeqloomError
-from seqloom.explain.alternatives import allowed, answer_first, likeliest, searches
-from seqloom.explain.facts import encoder_steps, facts
-from seqloom.explain.points import chosen_points
+from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
+from seqloom.explain.facts import encoder_steps, model_facts
+from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
 from seqloom.inference.constraints import build_constraints, no_output
 from seqloom.inference.system import System, encode_source, pieces
@@ -18,21 +18,20 @@ from seqloom.nn.teacher_forcing import inputs_of, teacher_force
 from seqloom.search.beam import Beam, BeamSearch
 from seqloom.types import Padded
 
-RUNNING = 40  # tokens of a running text that are explained
-DETAILED = 2  # hypotheses shown layer by layer and head by head: more would make pages of many megabytes
+RUNNING_LENGTH = 40  # tokens of a running text, which has no end of its own
+DETAILED = 2  # hypotheses with the attention of every layer and head: more would make pages of many megabytes
 
 
 @torch.no_grad()
 def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **settings: Any) -> Explanation:
-    """Everything there is to see of one input; `truth` is the true places of points in the plane."""
+    """Explain one input; `truth` are the true places of points in the plane."""
     model, task = system.model, system.task
     if (source is None) != (task.source is None):
         raise SeqloomError("explain: a language model takes no source, any other model takes one")
-    drawn = chosen_points(task, source, truth)
-    if task.running:  # it has no end: a line's worth is enough to look at
-        settings.setdefault("maximum_length", min(task.window, RUNNING))
-    width = settings.pop("beam_size", system.recipe["search"].get("beam_size", 5))
-    own, search = searches(system, width, n_best, **{"type": "beam", **settings})
+    points = source_points(task, source, truth)
+    if task.running:
+        settings.setdefault("maximum_length", min(task.window, RUNNING_LENGTH))
+    own, search = build_searches(system, n_best, **{"type": "beam", **settings})
     assert isinstance(search, BeamSearch)
     tokens = None if task.source is None else encode_source(system, source)[0]
     padded = None if tokens is None else Padded.stack([tokens]).to(model.device)
@@ -53,11 +52,11 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
 
     forced = teacher_force(model.decoder, memory, 0, found)
     inputs = inputs_of(model.decoder, found).to(model.device)
-    may = allowed(start.constraints, inputs, forced[0].log_probs.shape[1])
+    allowed = allowed_tokens(start.constraints, inputs, forced[0].log_probs.shape[1])
     hypotheses = []
     for rank, (one, each) in enumerate(zip(found, forced)):
         ids = [*one.tokens, *([] if model.decoder.eos is None else [model.decoder.eos])]
-        possible = each.log_probs.masked_fill(~may[rank, : len(ids)], -torch.inf)
+        possible = each.log_probs.masked_fill(~allowed[rank, : len(ids)], -torch.inf)
         hypotheses.append(
             ExplainedHypothesis(
                 text=task.target.line(task.decode(one.tokens, source)),
@@ -77,29 +76,29 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
         source=[] if tokens is None else pieces(task.source, tokens, source),
         source_text="" if source is None else str(source),
         hypotheses=hypotheses,
-        tree=tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
+        tree=beam_tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
         encoder_attention=[] if inner is None else inner[0].tolist(),
-        points=drawn and replace(drawn, outputs=[task.decode(one.tokens, source) for one in found]),
+        points=points and replace(points, outputs=[task.decode(one.tokens, source) for one in found]),
         steps=encoder_steps(memory),
-        model=facts(system, own, search),
+        model=model_facts(system, own, search),
     )
 
 
-def tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
-    """What the beam kept, step by step."""
+def beam_tree(beam: Beam, piece: Any, best: list[int | None]) -> list[TreeNode]:
+    """Every hypothesis that the beam kept, step by step; the path of the tokens `best` is marked."""
     nodes: list[TreeNode] = []
-    above: dict[int, int] = {}  # slot of the step before -> its node
+    parents: dict[int, int] = {}  # slot of the previous step -> its node
     on_path: set[int] = set()
     for number, step in enumerate(beam.steps):
-        places: dict[int, int] = {}
+        slots: dict[int, int] = {}
         for slot, total in enumerate(step.totals[0].tolist()):
             if total == float("-inf"):
                 continue
-            token, parent = int(step.tokens[0, slot]), above.get(int(step.parents[0, slot]), -1)
+            token, parent = int(step.tokens[0, slot]), parents.get(int(step.parents[0, slot]), -1)
             follows = (parent in on_path or number == 0) and number < len(best) and token == best[number]
-            places[slot] = len(nodes)
+            slots[slot] = len(nodes)
             if follows:
                 on_path.add(len(nodes))
             nodes.append(TreeNode(number, parent, piece(token), total, bool(step.finished[0, slot]), follows))
-        above = places
+        parents = slots
     return nodes

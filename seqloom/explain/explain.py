@@ -1,4 +1,4 @@
-"""`explain`: the view that fits the model, of one input."""
+"""`explain`: picks the explanation that fits the model."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def explain(system: System, source: Any = None, *, n_best: int = 5, **options: A
     if isinstance(decoder, Ensemble):
         raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")
     if source is not None and system.task.source is not None:
-        encode(system.task.source, source, "source")
-    view = explain_head if system.model.is_head else explain_online if decoder.blanks else explain_beam
-    return view(system, source, n_best=n_best, **options)
+        encode(system.task.source, source, "source")  # refuses an empty source
+    explain_model = explain_head if system.model.is_head else explain_online if decoder.blanks else explain_beam
+    return explain_model(system, source, n_best=n_best, **options)

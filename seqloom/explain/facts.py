@@ -1,4 +1,4 @@
-"""Small facts that a page shows beside an explanation."""
+"""Facts about a model that are shown beside an explanation."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from seqloom.inference.system import System
 from seqloom.types import Memory
 
 
-def facts(system: System, *searches: Any) -> dict[str, str]:
-    """Small facts of the model, and how wide the search was that answers, and that for the other outputs."""
-    widths = dict.fromkeys(str(search.beam_size) for search in searches)
+def model_facts(system: System, own: Any = None, wide: Any = None) -> dict[str, str]:
+    """Parts, size, and the beam of the search that answers; a wider one for the n-best list is named as well."""
     recipe = system.recipe
-    parameters = sum(value.numel() for value in system.model.parameters())
-    described = {
+    beam = "" if own is None else str(own.beam_size)
+    if wide is not own:
+        beam += f" (n-best list: {wide.beam_size})"
+    facts = {
         "run": system.path.name if system.path else "",
         "encoder": recipe.get("encoder", {}).get("type", ""),
         "decoder": recipe["decoder"]["type"],
         "attention": recipe["decoder"].get("attention", {}).get("type", ""),
-        "parameters": f"{parameters:,}",
-        "beam": ", for the others ".join(widths),
+        "parameters": f"{sum(value.numel() for value in system.model.parameters()):,}",
+        "beam": beam,
     }
-    return {name: value for name, value in described.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def encoder_steps(memory: Memory) -> list[float]:
-    """How often an adaptive encoder stepped at each position of its one source; empty for others."""
-    taken = memory.extra.get("steps")  # (1, T, 1)
-    return [] if taken is None else taken[0, :, 0].tolist()
+    """How many steps an adaptive encoder took at each position of its one source; empty for other encoders."""
+    steps = memory.extra.get("steps")  # (1, T, 1)
+    return [] if steps is None else steps[0, :, 0].tolist()

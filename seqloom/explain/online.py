@@ -1,4 +1,4 @@
-"""What there is to see of a decoder that writes while it reads: what had been read when each token was written."""
+"""Explanation of an online decoder: how much had been read when each token was written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Decoder
-from seqloom.explain.alternatives import allowed, answer_first, likeliest, searches
-from seqloom.explain.facts import facts
+from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
+from seqloom.explain.facts import model_facts
 from seqloom.explain.record import ExplainedHypothesis, Explanation, Matrix
 from seqloom.inference.constraints import build_constraints, no_output
 from seqloom.inference.system import System, pieces
@@ -22,12 +22,11 @@ from seqloom.types import Hypothesis, Memory, Padded
 
 @torch.no_grad()
 def explain_online(system: System, source: Any, n_best: int, **settings: Any) -> Explanation:
-    """The n_best outputs with their times, and what else might have been written at each of them."""
+    """The n_best outputs with their times, and the runners-up of each token."""
     model, task = system.model, system.task
     assert task.source is not None
     assert model.encoder is not None
-    width = settings.pop("beam_size", system.recipe["search"]["beam_size"])
-    own, search = searches(system, width, n_best, **settings)
+    own, search = build_searches(system, n_best, **settings)
     assert isinstance(search, PrefixBeam)
     inputs = task.source.read(source)
     padded = Padded.stack([inputs]).to(model.device)
@@ -43,13 +42,13 @@ def explain_online(system: System, source: Any, n_best: int, **settings: Any) ->
     def piece(token: int) -> str:
         return "<eos>" if token == model.decoder.eos else pieces(task.target, [token])[0]
 
-    begun = replace(start.constraints, states=start.group.rows["constraints"])
+    first_constraints = replace(start.constraints, states=start.group.rows["constraints"])
     hypotheses = []
     for one in found:
         ids = [*one.tokens, model.decoder.eos or 0]
-        rows = followed(model.decoder, memory, one)
-        (may,) = allowed(begun, inputs_of(model.decoder, [one]).to(model.device), len(rows[0]))
-        possible = torch.stack(rows).masked_fill(~may, -torch.inf)
+        rows = token_log_probs(model.decoder, memory, one)
+        (allowed,) = allowed_tokens(first_constraints, inputs_of(model.decoder, [one]).to(model.device), len(rows[0]))
+        possible = torch.stack(rows).masked_fill(~allowed, -torch.inf)
         times = [min(time * model.encoder.stride, len(inputs)) for time in one.times or []]
         hypotheses.append(
             ExplainedHypothesis(
@@ -67,33 +66,33 @@ def explain_online(system: System, source: Any, n_best: int, **settings: Any) ->
         source=[] if sound else pieces(task.source, inputs),
         source_text=str(source) if isinstance(source, (str, bytes)) or not sound else "sound",
         hypotheses=hypotheses,
-        model=facts(system, own, search),
-        picture=shading(inputs, bands) if sound else [],
+        model=model_facts(system, own, search),
+        picture=spectrogram(inputs, bands) if sound else [],
         seconds=task.source.seconds or 0.0,
     )
 
 
-def followed(decoder: Decoder, memory: Memory, one: Hypothesis) -> list[Tensor]:
-    """What might have been written where each token was, and where the output ended.  U + 1 times (V,)
+def token_log_probs(decoder: Decoder, memory: Memory, one: Hypothesis) -> list[Tensor]:
+    """Log-probabilities at each token and at the end, given that no blank is written there.  U + 1 times (V,)
 
-    Log-probabilities, given that something is written. Between the tokens go silent ones, as many as its times tell.
+    Feeds the hypothesis to the decoder, with blanks until as much has been read as its times say.
     """
-    state, token, rows = decoder.start(memory), decoder.bos, []
-    for symbol, time in zip([*one.tokens, decoder.eos or 0], [*(one.times or []), None]):
+    state, last, rows = decoder.start(memory), decoder.bos, []
+    for token, time in zip([*one.tokens, decoder.eos or 0], [*(one.times or []), None]):
         while True:
-            scores, state = decoder.step(torch.tensor([token], device=memory.lengths.device), state, memory)
-            seen = decoder.states_read(state, memory)
-            if bool(scores[0, symbol] > -torch.inf) if time is None or seen is None else int(seen[0]) >= time:
+            scores, state = decoder.step(torch.tensor([last], device=memory.lengths.device), state, memory)
+            read = decoder.states_read(state, memory)
+            if bool(scores[0, token] > -torch.inf) if time is None or read is None else int(read[0]) >= time:
                 break
-            token = decoder.blanks[0]
-        spoken = scores[0].index_fill(0, torch.tensor(decoder.blanks, device=scores.device), -torch.inf)
-        rows.append(spoken.log_softmax(0))
-        token = symbol
+            last = decoder.blanks[0]
+        without_blanks = scores[0].index_fill(0, torch.tensor(decoder.blanks, device=scores.device), -torch.inf)
+        rows.append(without_blanks.log_softmax(0))
+        last = token
     return rows
 
 
-def shading(inputs: np.ndarray, bands: int) -> Matrix:
-    """Features of sound as energies from 0 to 1, frames that were stacked as one.  (T, n * bands) -> T x bands"""
+def spectrogram(inputs: np.ndarray, bands: int) -> Matrix:
+    """Features of sound as energies from 0 to 1; stacked frames are averaged.  (T, n * bands) -> T x bands"""
     inputs = inputs.reshape(len(inputs), -1, bands).mean(1)
     low, high = np.quantile(inputs, [0.05, 0.995])
     return np.clip((inputs - low) / max(float(high - low), 1e-6), 0, 1).round(3).tolist()

@@ -1,4 +1,4 @@
-"""Points of the plane with what an output chooses among them: hulls, tours, triangles."""
+"""Points in the plane as a source: outputs choose hulls, tours or triangles among them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.record import Points
 
 
-def chosen_points(task: Task, source: Any, truth: Any = None) -> Points | None:
-    """The points of a source, outputs not known yet; None where outputs are no places of points in the plane."""
+def source_points(task: Task, source: Any, truth: Any = None) -> Points | None:
+    """The points of a source, without outputs; None if the task does not choose among points in the plane."""
     fits = isinstance(task.target, Places) and task.source is not None and task.source.features == 2
     if not fits:
         if truth is not None:

@@ -1,6 +1,6 @@
-"""Why a model answered as it did: the record behind the page, the terminal view and the JSON of `seqloom explain`.
+"""The record of an explanation: the page, the terminal view and the JSON of `seqloom explain` are made from it.
 
-Sizes: T source pieces, U target pieces (the end token included), all attention matrices query x key.
+Sizes: T source tokens, U target tokens (EOS included). All attention matrices are query x key.
 """
 
 from __future__ import annotations
@@ -24,59 +24,52 @@ LogProbability = Annotated[
 
 @dataclass(frozen=True)
 class TreeNode:
-    """One hypothesis the beam kept at one step."""
+    """One hypothesis that the beam kept at one step."""
 
     step: int
     parent: int  # index of an earlier node, -1 at the first step
     token: str
     score: LogProbability  # cumulative log-probability
     finished: bool = False
-    best: bool = False  # on the way to the first hypothesis
+    best: bool = False  # on the path to the first hypothesis
 
 
 @dataclass(frozen=True)
 class ExplainedHypothesis:
-    """One output, piece by piece."""
+    """One output, token by token."""
 
     text: str
     score: LogProbability  # what the search ranked by
-    tokens: list[str]  # U pieces, the last is "<eos>" where the decoder has one
+    tokens: list[str]  # U, the last is "<eos>" where the decoder has one
     log_probs: list[LogProbability]  # U
-    runners_up: list[list[tuple[str, float]]]  # U times (piece, probability), likeliest first, the chosen one included
+    runners_up: list[list[tuple[str, float]]]  # U times (token, probability), likeliest first, the chosen one included
     alignment: Matrix = field(default_factory=list)  # U x T, mean over layers and heads; empty without a source
     source_attention: Heads = field(default_factory=list)  # U x T each
     self_attention: Heads = field(default_factory=list)  # U x U each; column 0 is <bos>, column j the token before j
-    times: list[float] = field(default_factory=list)  # U: how much of the source had been read; none where it all was
-    steps: list[float] = field(default_factory=list)  # U: how often it was thought over; none where that is fixed
-    copied: list[float] = field(default_factory=list)  # U: how much of the probability there was that of copies
+    times: list[float] = field(default_factory=list)  # U: source positions read by then; empty if all are read first
+    steps: list[float] = field(default_factory=list)  # U: steps of adaptive computation; empty for other models
+    copied: list[float] = field(default_factory=list)  # U: share of the probability that comes from copying
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
-            expect(len(getattr(self, name)) == len(self.tokens), name, f"{len(self.tokens)} entries, one for a token")
-        if self.times:
-            expect(len(self.times) == len(self.tokens), "times", f"{len(self.tokens)} entries, one for a token")
-            expect(all(isfinite(time) and time >= 0 for time in self.times), "times", "numbers from 0 on")
+            expect(len(getattr(self, name)) == len(self.tokens), name, f"{len(self.tokens)} entries, one per token")
+        expect_numbers("times", self.times, self.tokens)
         expect_numbers("steps", self.steps, self.tokens)
         expect_numbers("copied", self.copied, self.tokens, 1.0001)
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
-        expect(
-            all(0 <= p <= 1.0001 for ranked in self.runners_up for _, p in ranked),
-            "runners_up",
-            "probabilities from 0 to 1",
-        )
-        for heads in self.self_attention:
-            for matrix in heads:
-                expect_matrix(matrix, "self_attention", len(self.tokens), len(self.tokens))
+        shares = [share for ranked in self.runners_up for _, share in ranked]
+        expect(all(0 <= share <= 1.0001 for share in shares), "runners_up", "probabilities from 0 to 1")
+        expect_heads(self.self_attention, "self_attention", len(self.tokens), len(self.tokens))
 
 
 @dataclass(frozen=True)
 class Points:
-    """A source of points in the plane, and which of them outputs choose."""
+    """Points in the plane as a source, and the places (indices of points) that outputs choose."""
 
     where: Matrix  # T x 2
-    outputs: list[list[int]]  # places, a list a hypothesis
+    outputs: list[list[int]]  # places, one list per hypothesis
     truth: list[int] = field(default_factory=list)  # places, where they are known
-    triangles: bool = False  # three places are a triangle; else they are stops on a way
+    triangles: bool = False  # every three places are a triangle; else all are one path
 
     def __post_init__(self) -> None:
         expect_matrix(self.where, "points.where", len(self.where), 2)
@@ -86,33 +79,29 @@ class Points:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything there is to see of one input."""
+    """All that is shown of one input."""
 
-    source: list[str]  # T pieces; empty for a language model
+    source: list[str]  # T tokens; empty for a language model
     source_text: str
     hypotheses: list[ExplainedHypothesis]  # the answer, then the others, best first
     tree: list[TreeNode] = field(default_factory=list)
     encoder_attention: Heads = field(default_factory=list)  # T x T each
-    model: dict[str, str] = field(default_factory=dict)  # small facts: recipe, parameters, search settings
-    picture: Matrix = field(default_factory=list)  # of a source of sound: energy from 0 to 1, positions x bands
-    seconds: float = 0.0  # that a position of the source lasts
+    model: dict[str, str] = field(default_factory=dict)  # facts: recipe, parameters, search settings
+    picture: Matrix = field(default_factory=list)  # spectrogram of a sound: energies from 0 to 1, positions x bands
+    seconds: float = 0.0  # per position of a sound
     points: Points | None = None  # where these are the source
-    steps: list[float] = field(default_factory=list)  # T: how often each was thought over; none where that is fixed
+    steps: list[float] = field(default_factory=list)  # T: steps of adaptive computation; empty for other encoders
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
         expect_numbers("steps", self.steps, self.source)
-        for heads in self.encoder_attention:
-            for matrix in heads:
-                expect_matrix(matrix, "encoder_attention", len(self.source), len(self.source))
+        expect_heads(self.encoder_attention, "encoder_attention", len(self.source), len(self.source))
         if self.picture:
             expect_matrix(self.picture, "picture", len(self.picture), len(self.picture[0]))
         for hypothesis in self.hypotheses:
             if hypothesis.alignment:
                 expect_matrix(hypothesis.alignment, "alignment", len(hypothesis.tokens), len(self.source))
-            for heads in hypothesis.source_attention:
-                for matrix in heads:
-                    expect_matrix(matrix, "source_attention", len(hypothesis.tokens), len(self.source))
+            expect_heads(hypothesis.source_attention, "source_attention", len(hypothesis.tokens), len(self.source))
         for index, node in enumerate(self.tree):
             parent = self.tree[node.parent] if 0 <= node.parent < index else None
             earlier = node.parent == -1 or (parent is not None and parent.step < node.step)
@@ -120,7 +109,7 @@ class Explanation:
 
     @property
     def attention(self) -> Matrix:
-        """Where the best output looked in the source.  U x T"""
+        """The alignment of the best output.  U x T"""
         return self.hypotheses[0].alignment
 
     def to_json(self) -> dict[str, Any]:
@@ -144,10 +133,15 @@ def expect(condition: bool, where: str, expected: str) -> None:
         raise SeqloomError(f"explanation: {where} does not fit: expected {expected}; explain the input again")
 
 
-def expect_numbers(name: str, values: list[float], pieces: list[str], most: float = inf) -> None:
-    fits = len(values) in (0, len(pieces)) and all(isfinite(each) and 0 <= each <= most for each in values)
+def expect_numbers(name: str, values: list[float], tokens: list[str], most: float = inf) -> None:
+    fits = len(values) in (0, len(tokens)) and all(isfinite(each) and 0 <= each <= most for each in values)
     upper = "on" if most == inf else "to 1"
-    expect(fits, name, f"{len(pieces)} numbers from 0 {upper}, one for a piece")
+    expect(fits, name, f"{len(tokens)} numbers from 0 {upper}, one per token")
+
+
+def expect_heads(layers: Heads, where: str, rows: int, columns: int) -> None:
+    for matrix in (matrix for heads in layers for matrix in heads):
+        expect_matrix(matrix, where, rows, columns)
 
 
 def expect_matrix(matrix: Matrix, where: str, rows: int, columns: int) -> None:

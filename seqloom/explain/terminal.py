@@ -1,4 +1,4 @@
-"""An explanation as plain text: what was read and written, how sure of it, and where the model looked."""
+"""An explanation as plain text for a terminal."""
 
 from io import StringIO
 from math import exp
@@ -13,69 +13,67 @@ from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
 NARROWEST = 24
-MAP_ROWS = 16  # of a map of points
+MAP_ROWS = 16  # of the map of points
 REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around the rest of a line
 
 
 def render(explanation: Explanation, width: int = 100, colour: bool = False) -> str:
-    """Input, output, a row a token, the alignment and the n-best list. No line is wider than `width` cells."""
+    """Input, output and every view of the best hypothesis, then the n-best list. Lines are at most `width` cells."""
     if width < NARROWEST:
         raise SeqloomError(f"explain: width {width} is too narrow: expected {NARROWEST} columns or more; widen it")
-    best = explanation.hypotheses[0]
+    source, best, points = explanation.source, explanation.hypotheses[0], explanation.points
     lines = [*labelled("input", explanation.source_text, width), *labelled("output", best.text, width)]
-    if explanation.points is not None:
-        lines += labelled("truth", " ".join(map(str, explanation.points.truth)), width)
+    if points is not None:
+        lines += labelled("truth", " ".join(map(str, points.truth)), width)
     facts = "  ".join(f"{name} {value}" for name, value in explanation.model.items())
     lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
     for title, part in (
-        ("points: those of the output by their places", scattered(explanation.points, width)),
-        ("tokens: probability, and what else was likely", token_table(best, width)),
-        ("written: when so much had been read", moments(explanation, best, width)),
-        (
-            "steps: how long each piece of the input was thought over",
-            steps(explanation.source, explanation.steps, width),
-        ),
-        ("steps: how long each piece of the output was thought over", steps(best.tokens, best.steps, width)),
-        ("copies: how likely each piece was to be copied rather than written", copies(best, width)),
-        ("hops: sentences down, hops across, darker is more", hops(explanation.source, best, width)),
-        ("alignment: input across, output down, darker is more", alignment(explanation.source, best, width)),
-        ("n-best: score, and difference to the first", n_best(explanation.hypotheses, width)),
+        ("points: those of the output are numbered", point_map(points, width)),
+        ("tokens: probability, and the likeliest alternatives", token_table(best, width)),
+        ("timing: how much of the input was read before each token", timing(explanation, best, width)),
+        ("steps: computation steps at each input token", step_counts(source, explanation.steps, width)),
+        ("steps: computation steps before each output token", step_counts(best.tokens, best.steps, width)),
+        ("copying: how much of each token's probability comes from copying", copy_shares(best, width)),
+        ("attention: sentences down, hops across, darker is more", story_attention(source, best, width)),
+        ("alignment: input across, output down, darker is more attention", alignment(source, best, width)),
+        ("n-best: score, and difference from the first", n_best_list(explanation.hypotheses, width)),
     ):
         if part:
             lines += [Text(), Text(title, style="bold"), *part]
-    return printed(lines, width, colour)
+    return to_string(lines, width, colour)
 
 
 def labelled(label: str, value: str, width: int) -> list[Text]:
-    """The value beside its label, folded where it is too long; nothing for nothing."""
-    rows = folded(visible(value), width - 8)
+    """The value beside its label, wrapped where it is too long; no lines for an empty value."""
+    rows = wrap(visible(value), width - 8)
     return [Text.assemble((f"{label if not row else '':8}", "dim"), text) for row, text in enumerate(rows) if value]
 
 
 def token_table(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """One row per token: its probability as a number and a bar, and its runners-up."""
     column = min(longest(hypothesis.tokens), width // 4)
     bar = 10 if width >= 60 else 0
     lines = []
     for token, log_prob, ranked in zip(hypothesis.tokens, hypothesis.log_probs, hypothesis.runners_up, strict=True):
         probability = min(exp(log_prob), 1.0)
-        others = "  ".join(f"{shown(piece)} {share:.1%}" for piece, share in ranked if piece != token)
+        others = "  ".join(f"{token_label(other)} {share:.1%}" for other, share in ranked if other != token)
         lines.append(
             Text.assemble(
-                fitted(shown(token), column),
+                to_width(token_label(token), column),
                 (f" {probability:6.1%} ", "bold" if probability < 0.5 else ""),
                 ("█" * round(probability * bar) + " " * (bar - round(probability * bar)), "blue"),
                 (f"  {others}", "dim"),
             )
         )
-    return [cut(line, width) for line in lines]
+    return [truncate(line, width) for line in lines]
 
 
-def scattered(points: Points | None, width: int) -> list[Text]:
-    """Points of the plane where they lie: a number where the best output goes, a dot elsewhere."""
+def point_map(points: Points | None, width: int) -> list[Text]:
+    """Points where they lie in the plane: as a number if the best output has them, else as a dot."""
     if points is None:
         return []
     columns = min(width, 2 * MAP_ROWS + MAP_ROWS // 2)
-    low, high = ([way(axis) for axis in zip(*points.where)] for way in (min, max))
+    low, high = ([extreme(axis) for axis in zip(*points.where)] for extreme in (min, max))
     rows = [[" "] * columns for _ in range(MAP_ROWS)]
     for place in sorted(range(len(points.where)), key=lambda place: place in points.outputs[0]):
         label = str(place) if place in points.outputs[0] else "·"
@@ -85,64 +83,63 @@ def scattered(points: Points | None, width: int) -> list[Text]:
     return [Text("".join(row), style="blue") for row in rows]
 
 
-def moments(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """When each piece was written, of a model that writes before it has read all."""
+def timing(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """What an online model had read when it wrote each token: seconds of sound, or source tokens."""
     column = min(longest(hypothesis.tokens), width // 4)
     seconds, lines = explanation.seconds, []
     for token, time in zip(hypothesis.tokens, hypothesis.times):
-        read = f"{time * seconds:7.2f} s" if seconds else " ".join(map(shown, explanation.source[: int(time)]))
-        lines.append(cut(Text.assemble(fitted(shown(token), column), "  ", (read, "blue")), width))
+        read = f"{time * seconds:7.2f} s" if seconds else " ".join(map(token_label, explanation.source[: int(time)]))
+        lines.append(truncate(Text.assemble(to_width(token_label(token), column), "  ", (read, "blue")), width))
     return lines
 
 
-def steps(pieces: list[str], taken: list[float], width: int) -> list[Text]:
-    """How often a model that decides so itself stepped at each piece: a number and a shade below it."""
-    least, most = min(taken, default=0), max(taken, default=0)
-    shares = [(count - least) / (most - least or 1) for count in taken]
-    return strengths(pieces, [f"{count:.0f}" for count in taken], shares, width, 1)
+def step_counts(tokens: list[str], steps: list[float], width: int) -> list[Text]:
+    """How many steps an adaptive model took at each token."""
+    least, most = min(steps, default=0), max(steps, default=0)
+    shares = [(count - least) / (most - least or 1) for count in steps]
+    return shaded_tokens(tokens, [f"{count:.0f}" for count in steps], shares, width, 1)
 
 
-def copies(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """How much of the probability at each piece was that of copies: a percentage and a shade below it."""
+def copy_shares(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """How much of each token's probability comes from copying."""
     shares = hypothesis.copied
-    return strengths(hypothesis.tokens, [f"{share:.0%}" for share in shares], shares, width, 4)
+    return shaded_tokens(hypothesis.tokens, [f"{share:.0%}" for share in shares], shares, width, 4)
 
 
-def strengths(pieces: list[str], numbers: list[str], shares: list[float], width: int, least: int) -> list[Text]:
-    """A number and a shade below each piece, in columns of at least so many characters."""
-    column = max(min(longest(pieces), 8), least) + 1
+def shaded_tokens(tokens: list[str], numbers: list[str], shares: list[float], width: int, least: int) -> list[Text]:
+    """A number and a shade below each token, in columns of at least so many characters."""
+    column = max(min(longest(tokens), 8), least) + 1
     panel = max(width // column, 1)
     lines: list[Text] = []
     for first in range(0, len(shares), panel):
-        chosen = slice(first, first + panel)
-        counts = "".join(f"{number:<{column}}" for number in numbers[chosen])
-        shades = (shade(share) * (column - 1) + " " for share in shares[chosen])
-        heads = Text().join(Text.assemble(fitted(shown(piece), column - 1), " ") for piece in pieces[chosen])
-        lines += [*([Text()] if first else []), heads, Text(counts, style="dim"), Text("".join(shades), style="blue")]
+        part = slice(first, first + panel)
+        counts = "".join(f"{number:<{column}}" for number in numbers[part])
+        shades = "".join(shade(share) * (column - 1) + " " for share in shares[part])
+        lines += [*([Text()] if first else []), header(tokens[part], column)]
+        lines += [Text(counts, style="dim"), Text(shades, style="blue")]
     return lines
 
 
-def hops(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """What an answer of one token read of a story: a row a sentence, a column a hop."""
+def story_attention(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """The attention of a memory network: one row per sentence, one column per hop."""
     if not is_story(source, hypothesis):
         return []
-    looks = [heads[0][0] for heads in hypothesis.source_attention]  # hops x sentences
-    label = max(1, min(max(map(cell_len, source)), width - 4 * len(looks) - 1))
-    return [
-        Text.assemble(
-            fitted(visible(sentence), label), " ", ("".join(shade(look[row]) * 3 + " " for look in looks), "blue")
-        )
-        for row, sentence in enumerate(source)
-    ]
+    hops = [heads[0][0] for heads in hypothesis.source_attention]  # hops x sentences
+    label = max(1, min(max(map(cell_len, source)), width - 4 * len(hops) - 1))
+    lines = []
+    for row, sentence in enumerate(source):
+        cells = "".join(shade(weights[row]) * 3 + " " for weights in hops)
+        lines.append(Text.assemble(to_width(visible(sentence), label), " ", (cells, "blue")))
+    return lines
 
 
 def is_story(source: list[str], hypothesis: ExplainedHypothesis) -> bool:
-    """Whether pieces of the source are sentences, read hop by hop before one answer."""
-    return len(hypothesis.tokens) == 1 and bool(hypothesis.source_attention) and any(" " in piece for piece in source)
+    """Whether the source is sentences and the output one answer."""
+    return len(hypothesis.tokens) == 1 and bool(hypothesis.source_attention) and any(" " in token for token in source)
 
 
 def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """A heat map; a source too long for one line continues in a further panel below."""
+    """A heat map; a source too long for one line continues in another panel below."""
     if not hypothesis.alignment or not source or is_story(source, hypothesis):
         return []
     label = min(longest(hypothesis.tokens), width // 4)
@@ -151,25 +148,18 @@ def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) ->
     largest = max(max(row) for row in hypothesis.alignment) or 1.0
     lines: list[Text] = []
     for first in range(0, len(source), panel):
-        chosen = slice(first, first + panel)
-        if first:
-            lines.append(Text())
-        heads = Text().join(Text.assemble(fitted(shown(piece), column - 1), " ") for piece in source[chosen])
-        lines.append(Text.assemble(" " * (label + 1), heads))
+        part = slice(first, first + panel)
+        lines += [*([Text()] if first else []), Text.assemble(" " * (label + 1), header(source[part], column))]
         for token, row in zip(hypothesis.tokens, hypothesis.alignment, strict=True):
-            cells = "".join(shade(weight / largest) * column for weight in row[chosen])
-            lines.append(Text.assemble(fitted(shown(token), label), " ", (cells, "blue")))
+            cells = "".join(shade(weight / largest) * column for weight in row[part])
+            lines.append(Text.assemble(to_width(token_label(token), label), " ", (cells, "blue")))
     return lines
 
 
-def shade(weight: float) -> str:
-    return SHADES[min(int(max(weight, 0.0) * len(SHADES)), len(SHADES) - 1)]
-
-
-def n_best(hypotheses: list[ExplainedHypothesis], width: int) -> list[Text]:
+def n_best_list(hypotheses: list[ExplainedHypothesis], width: int) -> list[Text]:
     best = hypotheses[0].score
     return [
-        cut(
+        truncate(
             Text.assemble(
                 (f"{rank:2} ", "dim"),
                 f"{hypothesis.score:8.3f} ",
@@ -182,46 +172,54 @@ def n_best(hypotheses: list[ExplainedHypothesis], width: int) -> list[Text]:
     ]
 
 
+def shade(weight: float) -> str:
+    return SHADES[min(int(max(weight, 0.0) * len(SHADES)), len(SHADES) - 1)]
+
+
 def visible(text: str) -> str:
     """Text that cannot steer a terminal: controls as pictures, what has no picture as a replacement character."""
-    return "".join(picture(character) for character in text)
+    return "".join(map(printable, text))
 
 
-def picture(character: str) -> str:
+def printable(character: str) -> str:
     kind = category(character)
     if kind == "Cc":
         return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
     return "\ufffd" if kind in ("Cs", "Zl", "Zp") or character in REORDERING else character
 
 
-def shown(piece: str) -> str:
-    """A piece on its own: a space must be seen."""
-    return visible(piece).replace(" ", "␣") or "∅"
+def token_label(token: str) -> str:
+    """A token on its own: a space must be seen."""
+    return visible(token).replace(" ", "␣") or "∅"
 
 
-def longest(pieces: list[str]) -> int:
-    return max((cell_len(shown(piece)) for piece in pieces), default=1)
+def longest(tokens: list[str]) -> int:
+    return max((cell_len(token_label(token)) for token in tokens), default=1)
 
 
-def fitted(text: str, cells: int) -> Text:
-    """Exactly so many cells wide."""
-    fit = Text(text)
-    fit.truncate(max(cells, 1), overflow="ellipsis", pad=True)
-    return fit
+def header(tokens: list[str], column: int) -> Text:
+    """Tokens above columns of that many cells."""
+    return Text().join(Text.assemble(to_width(token_label(token), column - 1), " ") for token in tokens)
 
 
-def cut(line: Text, width: int) -> Text:
+def to_width(text: str, cells: int) -> Text:
+    """Exactly that many cells wide."""
+    cut = Text(text)
+    cut.truncate(max(cells, 1), overflow="ellipsis", pad=True)
+    return cut
+
+
+def truncate(line: Text, width: int) -> Text:
     line.truncate(width, overflow="ellipsis")
     return line
 
 
-def folded(text: str, width: int) -> list[Text]:
+def wrap(text: str, width: int) -> list[Text]:
     return list(Text(text).wrap(Console(width=width, file=StringIO()), width)) or [Text()]
 
 
-def printed(lines: list[Text], width: int, colour: bool) -> str:
-    # everything is said here, so that neither NO_COLOR nor a pipe changes what the caller asked for
-    console = Console(
+def to_string(lines: list[Text], width: int, colour: bool) -> str:
+    console = Console(  # every option is set: neither NO_COLOR nor a pipe may change the result
         file=StringIO(),
         width=width,
         force_terminal=colour,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqloom.contracts import Codec, Decoder
-from seqloom.data.dataset import codec_key
+from seqloom.data.cache import codec_key
 from seqloom.errors import SeqloomError
 from seqloom.inference.loading import as_system
 from seqloom.inference.system import System
@@ -16,7 +16,7 @@ from seqloom.nn.combine.noisy_channel import NoisyChannel
 from seqloom.nn.combine.shallow_fusion import LM_WEIGHT, ShallowFusion, same_tokens
 from seqloom.nn.combine.wait_k import WaitKDecoder
 from seqloom.nn.model import Model
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 
 
 def combine(
@@ -42,7 +42,7 @@ def combine(
 
 def with_decoder(system: System, decoder: Decoder, *others: System) -> System:
     """The system with another decoder behind its encoder."""
-    model = Model(system.model.encoder, decoder.to(system.model.device)).eval()
+    model = Model(system.model.encoder, decoder.to(system.model.device)).freeze()
     return replace(system, model=model, trust=system.trust or any(other.trust for other in others))
 
 
@@ -122,10 +122,10 @@ def ensemble(members: Sequence[System], average: Average = "arithmetic") -> Syst
     if first.task.target.chooses and not alike:
         raise SeqloomError("members that choose from a source must read it alike: train with the same task.source")
     task = first.task
-    if isinstance(task, Text):  # the shortest window, as every member can read it
-        running = [each.task for each in members if isinstance(each.task, Text)]
+    if isinstance(task, RunningText):  # the shortest window, as every member can read it
+        running = [each.task for each in members if isinstance(each.task, RunningText)]
         task = min(running, key=lambda each: (each.carry, each.window))
-    model = ensemble_of([each.model for each in members], average).eval()
+    model = ensemble_of([each.model for each in members], average).freeze()
     trust = any(each.trust for each in members)
     return System(model, task, first.recipe, trust=trust, sources=() if alike else tuple(codecs))
 

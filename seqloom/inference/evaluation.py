@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.data.dataset import accepted
-from seqloom.data.readers import Tally, read
+from seqloom.data.readers import Tally, read, readable
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
 from seqloom.inference.system import System, as_example, encode_source
@@ -25,7 +24,7 @@ def read_examples(
     options: dict[str, Any] = {"running": task.running, "max_characters": system.recipe["data"]["max_characters"]}
     options["located"] = task.source is not None and task.source.names_files
     rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
-    found = accepted(rows, task.source, task.target, title, skip_bad, tally, set(), task.check)
+    found = readable(rows, task.source, task.target, title, tally, skip_bad=skip_bad, check=task.check)
     return (each for each, *_ in found)
 
 

@@ -13,7 +13,7 @@ from seqloom.contracts import Search
 from seqloom.errors import SeqloomError
 from seqloom.inference.constraints import build_constraints, encode_prefix
 from seqloom.inference.system import System, build_search, search_table
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
 
 Write = Callable[[Search, Padded | None], list[Hypothesis]]
@@ -34,14 +34,14 @@ def generate(
         found = search(model.decoder, model.encode(None, count), beginning, constraints)
         return [one[0] for one in found]
 
-    if isinstance(task, Text) and not task.carry and search is None:
+    if isinstance(task, RunningText) and not task.carry and search is None:
         return generate_in_windows(system, task, write, beginning, count, settings)
     search = search or build_search(system, **{"type": "sample", **settings})
     return [task.decode(one.tokens) for one in write(search, beginning)]
 
 
 def generate_in_windows(
-    system: System, task: Text, write: Write, prefix: Padded | None, count: int, settings: dict[str, Any]
+    system: System, task: RunningText, write: Write, prefix: Padded | None, count: int, settings: dict[str, Any]
 ) -> list[Any]:
     """A running text longer than the window that the model has learned to see."""
     device = system.model.device

@@ -9,8 +9,8 @@ from seqloom.compute.device import choose_device
 from seqloom.config.build import build_model, build_task
 from seqloom.config.complete import complete
 from seqloom.inference.system import System
-from seqloom.storage.run import Run, load_weights
-from seqloom.storage.weights import skip_initialisation
+from seqloom.storage.run import Run
+from seqloom.storage.weights import load_file, skip_initialisation
 
 
 def load_system(path: Path | str, device: str = "auto", trust: bool = False) -> System:
@@ -21,8 +21,8 @@ def load_system(path: Path | str, device: str = "auto", trust: bool = False) -> 
     task = build_task(recipe, trust).load(run.path)
     with skip_initialisation():
         model = build_model(recipe, task.source, task.target, trust)
-    load_weights(model, run.weights)
-    return System(model.to(place).eval(), task, recipe, run.path, trust)
+    load_file(model, run.weights)
+    return System(model.to(place).freeze(), task, recipe, run.path, trust)
 
 
 def as_system(given: Any, device: str = "auto", trust: bool = False) -> System:

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from seqloom.data.special_tokens import EOS
 from seqloom.nn.model import Model
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 from seqloom.types import Padded, State
 
 CHUNK = 2048  # tokens per pass of a model that carries its state
 ROWS = 32  # windows per pass of one that does not
 
 
-def line_log_probs(model: Model, task: Text, lines: Sequence[str]) -> list[float]:
+def line_log_probs(model: Model, task: RunningText, lines: Sequence[str]) -> list[float]:
     """The log-probability of each line, its line break included, given all lines before it."""
     if not lines:
         return []
@@ -26,7 +26,7 @@ def line_log_probs(model: Model, task: Text, lines: Sequence[str]) -> list[float
     return [part.sum().item() for part in scores.split([len(line) for line in encoded])]
 
 
-def log_probs(model: Model, task: Text, text: Tensor) -> Tensor:
+def log_probs(model: Model, task: RunningText, text: Tensor) -> Tensor:
     """The log-probability of each token given all before it.  (N,) -> (N,)"""
     text = torch.cat([text.new_tensor([EOS]), text]).to(next(model.parameters()).device)
     if task.carry:

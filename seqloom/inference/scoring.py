@@ -12,7 +12,7 @@ from seqloom.errors import SeqloomError
 from seqloom.inference.find import batches
 from seqloom.inference.running_text import line_log_probs
 from seqloom.inference.system import System, as_example, encode_source
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 
 
 @torch.inference_mode()
@@ -26,7 +26,7 @@ def score(system: System, pairs: Sequence[Any]) -> list[float]:
     if target.vocabulary is None:
         raise SeqloomError("this run outputs numbers, which have no log-probabilities: use `evaluate`")
     examples = [as_example(pair, source is not None) for pair in pairs]
-    if isinstance(task, Text):
+    if isinstance(task, RunningText):
         return line_log_probs(model, task, [example.target for example in examples])
     sources = None if source is None else [encode_source(system, example.source) for example in examples]
     targets = [target.encode(example.target, example.source) for example in examples]

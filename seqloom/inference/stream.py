@@ -23,6 +23,7 @@ from seqloom.errors import SeqloomError
 from seqloom.inference.combined import combine
 from seqloom.inference.constraints import build_constraints, no_output
 from seqloom.inference.system import System, build_search
+from seqloom.nn.combine.shallow_fusion import LM_WEIGHT
 from seqloom.types import Memory, Padded
 
 FORGET = 64  # states at a time: dropping some copies the rest
@@ -40,8 +41,17 @@ class SoFar:
 class Stream:
     """`feed` takes what the codec of the source takes: text, or samples of sound."""
 
-    def __init__(self, system: System, *, wait: int | None = None, search: Search | None = None, **settings: Any):
-        system = combine(system, wait=wait)
+    def __init__(
+        self,
+        system: System,
+        *,
+        wait: int | None = None,
+        lm: Any = None,
+        lm_weight: float = LM_WEIGHT,
+        search: Search | None = None,
+        **settings: Any,
+    ):
+        system = combine(system, wait=wait, lm=lm, lm_weight=lm_weight)
         encoder, decoder, codec = system.model.encoder, system.model.decoder, system.task.source
         if encoder is None or codec is None:
             raise SeqloomError("this run is a language model and reads no source: use `generate`")

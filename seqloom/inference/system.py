@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.config.assemble import call
 from seqloom.config.build import build_part
 from seqloom.contracts import Codec, Search, Task
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import Places
 from seqloom.data.special_tokens import UNK
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.types import Example
 
 
@@ -39,7 +40,10 @@ class System:
 
 def build_search(system: System, **settings: Any) -> Search:
     """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
-    search: Search = build_part("search", search_table(system, **settings), "search", system.trust)
+    table = search_table(system, **settings)
+    search: Search = build_part("search", table, "search", system.trust)
+    if not system.exported:
+        call(search.suit, f"search.type = {show(table['type'])}", {"decoder": system.model.decoder})
     return search
 
 

@@ -9,6 +9,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
+LOSSES = ("loss", "perplexity")  # what every validation measures, whatever its metrics
+
 
 def names() -> tuple[str, ...]:
     """All metrics."""
@@ -19,3 +21,8 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> ModuleType:
     """The module of a metric."""
     return import_module(f"seqloom.metrics.{name}")
+
+
+def higher_is_better(name: str) -> bool:
+    """Whether higher is better, of a metric or a loss."""
+    return name not in LOSSES and bool(find(name).HIGHER_IS_BETTER)

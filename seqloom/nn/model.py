@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from seqloom.contracts import Constraint, Decoder, Encoder, Finder, Head, Search
-from seqloom.nn.ops.linear import forget_copies
+from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.types import Batch, Hypothesis, Memory, Output, Padded, costs
 
@@ -31,26 +31,33 @@ class Model(nn.Module, Finder):
                 raise ValueError(f"share_embeddings needs tables of one shape, not {ours} and {theirs}")
             decoder.embedding = encoder.embedding  # type: ignore[union-attr]
 
+    def freeze(self) -> Self:
+        """For inference: no drop-out, no gradients, and weights that will not change, so that copies can be cached."""
+        return self.eval().requires_grad_(False)
+
     def train(self, mode: bool = True) -> Self:
-        if mode:
-            forget_copies()
+        if mode and not any(weight.requires_grad for weight in self.parameters()):  # it was frozen
+            clear_weight_cache()
+            self.requires_grad_(True)
         return super().train(mode)
 
     def encode(self, source: Padded | None, rows: int = 0, attention: bool = False) -> Memory:
-        """The prepared memory of a source, or the empty one of a language model."""
+        """The prepared memory of a source; for a language model, an empty memory of so many rows."""
         if self.encoder is None:
             memory = Memory.empty(rows, self.device)
         else:
             assert source is not None, "this model reads a source"
-            memory = self.encoder(self.known(source), attention)
+            memory = self.encoder(self.replace_unknown(source), attention)
             if self.decoder.reads_source:
                 if memory.states.shape[1] != source.values.shape[1]:
-                    raise ValueError("this decoder chooses from the source: it needs an encoder with a state a token")
+                    raise ValueError(
+                        'this decoder needs one encoder state per source token: take encoder.type = "recurrent"'
+                    )
                 memory = replace(memory, parts={**memory.parts, "source": Memory(source.values, source.lengths)})
         return self.decoder.prepare(memory)
 
-    def known(self, source: Padded) -> Padded:
-        """The source as the encoder reads it: tokens that it has no vector for are one."""
+    def replace_unknown(self, source: Padded) -> Padded:
+        """The source as the encoder reads it: tokens without an embedding become `unk`."""
         if self.decoder.unknown is None:
             return source
         first, unknown = self.decoder.unknown
@@ -73,7 +80,7 @@ class Model(nn.Module, Finder):
         return isinstance(self.decoder, Head)
 
     def pad(self, encoded: Sequence[Sequence[np.ndarray]]) -> Padded:
-        """Encoded sources as the encoder takes them, on the model's device."""
+        """Encoded sources as one padded batch, on the model's device."""
         own, *others = (Padded.stack(column) for column in zip(*encoded))
         parts = {str(number): each for number, each in enumerate([own, *others])} if others else {}
         return replace(own, parts=parts).to(self.device)
@@ -89,20 +96,20 @@ class Model(nn.Module, Finder):
         details: bool = True,
     ) -> list[list[Hypothesis]]:
         memory = self.encode(self.pad(encoded))
-        begun = None if prefix is None else Padded.stack([prefix] * len(encoded)).to(self.device)
-        found = search(self.decoder, memory, begun, constraints)
-        found = [self.in_inputs(each, len(own)) for each, (own, *_) in zip(found, encoded)]
-        return [self.aligned(memory, entry, each) for entry, each in enumerate(found)] if attention else found
+        prefixes = None if prefix is None else Padded.stack([prefix] * len(encoded)).to(self.device)
+        found = search(self.decoder, memory, prefixes, constraints)
+        found = [self.times_in_inputs(each, len(own)) for each, (own, *_) in zip(found, encoded)]
+        return [self.with_attention(memory, entry, each) for entry, each in enumerate(found)] if attention else found
 
-    def in_inputs(self, found: Sequence[Hypothesis], length: int) -> list[Hypothesis]:
-        """Hypotheses of a source of that length, their times counted in inputs rather than in encoder states."""
+    def times_in_inputs(self, found: Sequence[Hypothesis], length: int) -> list[Hypothesis]:
+        """Hypotheses whose times count inputs, not encoder states; `length` is that of the source."""
         stride = self.encoder.stride if self.encoder is not None else 1
         return [
             one if one.times is None else replace(one, times=[min(time * stride, length) for time in one.times])
             for one in found
         ]
 
-    def aligned(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses of one source with their attention to it."""
+    def with_attention(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses of one source, with their attention to it."""
         forced = teacher_force(self.decoder, memory, entry, found)
         return [replace(one, attention=each.alignment or None) for one, each in zip(found, forced)]

@@ -1,4 +1,4 @@
-"""Hypotheses fed through a decoder once more: their probabilities, and where the decoder looked."""
+"""Teacher forcing of hypotheses: their log-probabilities and attention."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ class TeacherForced:
     alignment: Matrix  # U x T, mean over layers and heads; empty without a source
     source_attention: Heads
     self_attention: Heads
-    steps: list[float]  # U: how often an adaptive decoder stepped before each token; empty for others
-    copied: list[float]  # U: the probability of copying; empty where the decoder does not copy
+    steps: list[float]  # U: steps of an adaptive decoder before each token; empty for others
+    copied: list[float]  # U: the probability of copying; empty for decoders that do not copy
 
 
-def teacher_force(decoder: Decoder, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[TeacherForced]:
+def teacher_force(
+    decoder: Decoder, memory: Memory, entry: int, hypotheses: Sequence[Hypothesis]
+) -> list[TeacherForced]:
     """All hypotheses of one source, in one pass."""
-    if not found:
+    if not hypotheses:
         return []
-    inputs = inputs_of(decoder, found).to(memory.lengths.device)
+    inputs = inputs_of(decoder, hypotheses).to(memory.lengths.device)
     ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
     output, steps = decoder(ours, inputs, attention=True), adaptive_steps(decoder, ours, inputs)
     log_probs = torch.log_softmax(output.scores, dim=-1)
@@ -40,14 +42,14 @@ def teacher_force(decoder: Decoder, memory: Memory, entry: int, found: Sequence[
     width = int(memory.lengths[entry])
     forced = []
     for row, length in enumerate(inputs.lengths.tolist()):
-        across = None if source is None else source[row, :, :, :length, :width]
-        back = None if own is None else own[row, :, :, :length, :length]
+        to_source = None if source is None else source[row, :, :, :length, :width]
+        to_self = None if own is None else own[row, :, :, :length, :length]
         forced.append(
             TeacherForced(
                 log_probs[row, :length],
-                [] if across is None else across.mean((0, 1)).tolist(),
-                [] if across is None else across.tolist(),
-                [] if back is None else back.tolist(),
+                [] if to_source is None else to_source.mean((0, 1)).tolist(),
+                [] if to_source is None else to_source.tolist(),
+                [] if to_self is None else to_self.tolist(),
                 [] if steps is None else steps[row, :length].tolist(),
                 [] if output.copied is None else output.copied[row, :length].tolist(),
             )
@@ -55,15 +57,15 @@ def teacher_force(decoder: Decoder, memory: Memory, entry: int, found: Sequence[
     return forced
 
 
-def inputs_of(decoder: Decoder, found: Sequence[Hypothesis]) -> Padded:
-    """The decoder inputs that yield these hypotheses: BOS, then each token before the last.  (n, U)"""
-    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in found])
+def inputs_of(decoder: Decoder, hypotheses: Sequence[Hypothesis]) -> Padded:
+    """BOS and the tokens of each hypothesis, as inputs of the decoder.  (n, U)"""
+    inputs = Padded.stack([np.array([decoder.bos, *one.tokens]) for one in hypotheses])
     # Without EOS the last token is never an input.
     return inputs if decoder.eos is not None else Padded(inputs.values[:, :-1], inputs.lengths - 1)
 
 
 def adaptive_steps(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
-    """How often an adaptive decoder stepped before it wrote each token; None for others.  (n, U)"""
+    """How many steps an adaptive decoder takes before each token; None for others.  (n, U)"""
     state = decoder.start_rows(memory, len(inputs.lengths))
     if "steps" not in costs(state):
         return None

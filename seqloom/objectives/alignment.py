@@ -1,27 +1,25 @@
-"""Alignment: cross-entropy of the target with the ends of blocks where they suit the model best.
+"""Alignment: cross-entropy of the target with the ends of blocks at the model's best positions.
 
-Jaitly et al. 2016, section 2.5: which tokens are written in which block is found by approximate dynamic programming,
-and the output with the ends of blocks inside is then learned by teacher forcing. For the share `even` of the training
-tokens are spread evenly over the blocks. The paper renews alignments every few hundred updates; here each update
-aligns its own batch, so that a resumed run, or one of several processes, has nothing to remember.
-`search = "beam"` goes from left to right with the best few numbers of tokens: whoever writes least is ahead, and
-tokens are put off to the end. The paper found that it fails, and so do the tests.
+Jaitly et al. 2016, section 2.5: the block of each token is found by approximate dynamic programming, and the target
+with the ends of blocks inside is then learned by teacher forcing. For the first share `even` of the training, tokens
+are spread evenly over the blocks. The paper renews alignments every few hundred updates; here each update aligns its
+batch, so that no alignments need be stored to resume a run or to train in several processes.
+`search = "beam"` goes from left to right and keeps the best few numbers of tokens written: prefixes with few tokens
+score highest, so that tokens are put off to the end. It fails, as the paper found and the tests show.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from seqloom.contracts import Objective
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import cross_entropy
 from seqloom.types import Batch, Loss
 
 
 class Alignment(Objective):
-    """Count: tokens and EOS of targets that fit into their blocks. Logs: nll; impossible, the others' number."""
-
-    needs: ClassVar[str] = "aligned"
+    """Count: tokens and EOS of targets that fit into their blocks. Logs: nll; impossible, how many targets do not."""
 
     def __init__(
         self,
@@ -39,11 +37,16 @@ class Alignment(Objective):
         self.beam_size = beam_size if search == "beam" else 0
         self.even, self.label_smoothing = even, label_smoothing
 
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
+        if not hasattr(decoder, "align"):
+            raise ValueError('trains decoders of type "neural_transducer" only')
+
     def forward(self, model: Any, batch: Batch, progress: float) -> Loss:
         decoder, memory = model.decoder, model.encode(batch.source, len(batch.targets.lengths))
         evenly = self.training and progress < self.even
         with without_dropout(decoder):
-            aligned = decoder.aligned(memory, batch.targets, even=evenly, beam_size=self.beam_size)
+            aligned = decoder.align(memory, batch.targets, even=evenly, beam_size=self.beam_size)
         output = decoder(memory, aligned.inputs)
         weights = aligned.possible[:, None].expand_as(aligned.targets.values)
         smoothing = self.label_smoothing if self.training else 0.0

@@ -1,4 +1,4 @@
-"""From given tokens to the model's own, from the end of an output backwards. Ranzato et al. 2016, algorithm 1."""
+"""From target tokens to the model's own, from the end of the output backwards. Ranzato et al. 2016, algorithm 1."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Annealing:
-    """All tokens are given for the share `wait` of the training, then `delta` fewer at each of equal stages."""
+    """All target tokens are given for the first share `wait` of training, then `delta` fewer at each equal stage."""
 
     delta: int
     wait: float
-    longest: int  # T: what the longest output counts; 0: the longest of each batch
+    longest: int  # T: the length of the longest output; 0: of the longest in each batch
 
     def __post_init__(self) -> None:
         if self.delta < 1 or self.longest < 0:
@@ -21,7 +21,7 @@ class Annealing:
             raise ValueError(f"wait = {self.wait} must be in [0, 1)")
 
     def given(self, progress: float, width: int) -> int:
-        """How many first tokens of each output are given; width is the longest of the batch, EOS counted."""
+        """How many first tokens of each output are given; `width` is the longest output of the batch, with EOS."""
         longest = self.longest or width
         if progress < self.wait:
             return max(longest, width)

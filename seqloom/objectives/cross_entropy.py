@@ -21,17 +21,17 @@ from seqloom.nn.ops.linear import Projection
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Batch, Loss, Output, Padded, detach
 
-NONE: Mapping[str, float] = MappingProxyType({})
-ROWS = 512  # whose scores exist at a time: those of a whole batch would be the largest tensors there are
+NO_COSTS: Mapping[str, float] = MappingProxyType({})
+ROWS = 512  # are projected at a time: the logits of a whole batch would be the largest tensors of all
 
 
 class CrossEntropy(Objective):
     """Logs: nll, the sum of -log p(gold) without smoothing; correct, how often gold was the likeliest; each cost.
 
-    `costs` are weights of what parts say their work costs, by name: {ponder = 0.001}. They count in training alone.
+    `costs` weighs costs that parts of the model report, by name: {ponder = 0.001}. They count in training only.
     """
 
-    def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NONE):
+    def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NO_COSTS):
         super().__init__()
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must be in [0, 1)")
@@ -51,15 +51,15 @@ class CrossEntropy(Objective):
         return replace(loss, total=total, logs={**loss.logs, **{name: each.detach() for name, each in sums.items()}})
 
     def refuse_unknown(self, output: Output) -> None:
-        """Complain of a weight for something that the model does not spend."""
+        """Refuse a weight for a cost that no part of the model reports."""
         if unknown := [name for name in self.costs if name not in output.costs]:
             known = ", ".join(sorted(output.costs)) or "none"
             raise SeqloomError(f"objective.costs.{unknown[0]}: no part of this model has such a cost; it has {known}")
 
     def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
-        """The loss of what a decoder made of some inputs, which need not be those of the batch.
+        """The loss of a decoder's output, whose inputs need not be those of the batch.
 
-        With weights (B,), each row and all its sums, the count among them, counts as often as its weight says.
+        With weights (B,), all sums are weighted by row, the count included.
         """
         if weights is None:
             count = batch.targets.lengths.sum()
@@ -75,13 +75,13 @@ class CrossEntropy(Objective):
 def cross_entropy(
     output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of given tokens, summed as below; weights are (rows, U)."""
-    packing, (thought, project) = Packing(targets.mask), output.positions
-    hidden, symbols = packing.pack(thought), packing.pack(targets.values)  # (N, D), (N,): no padding
+    """The sums of `smoothed_cross_entropy` over all target tokens; weights are (rows, U)."""
+    packing, (vectors, project) = Packing(targets.mask), output.positions
+    hidden, tokens = packing.pack(vectors), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)
     if isinstance(project, Projection):
-        return projected_cross_entropy(hidden, project, symbols, smoothing, shares)
-    return smoothed_cross_entropy(project(hidden), symbols, smoothing, shares)
+        return projected_cross_entropy(hidden, project, tokens, smoothing, shares)
+    return smoothed_cross_entropy(project(hidden), tokens, smoothing, shares)
 
 
 def smoothed_cross_entropy(
@@ -98,7 +98,7 @@ def smoothed_cross_entropy(
 def projected_cross_entropy(
     hidden: Tensor, projection: Projection, targets: Tensor, smoothing: float, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same of projection(hidden), whose scores never exist all at once.  (N, D), (N,)"""
+    """The same for the scores projection(hidden), of which only ROWS rows exist at a time.  (N, D), (N,)"""
     gradients = torch.is_grad_enabled()
     sums: tuple[Tensor, Tensor, Tensor] = ProjectedCrossEntropy.apply(
         hidden, projection.weight, projection.bias, targets, smoothing, weights, gradients
@@ -108,7 +108,7 @@ def projected_cross_entropy(
 
 @dataclass
 class Losses:
-    """Of some rows."""
+    """The loss of some rows, its parts, and its gradient."""
 
     log_probs: Tensor  # (N, V)
     targets: Tensor  # (N,)
@@ -119,12 +119,12 @@ class Losses:
         gold = self.log_probs.gather(1, self.targets[:, None])[:, 0]
         self.correct = self.sum(gold == self.log_probs.amax(dim=-1))
         self.nll = self.total = -self.sum(gold)
-        self.symbols: Tensor | None = None  # which can occur, where not all can
+        self.possible: Tensor | None = None  # (N, V): tokens that can occur, if not all can
         if self.smoothing:
             mean = self.log_probs.mean(dim=-1)
-            if not mean.isfinite().all():  # tokens that cannot occur take no share
-                self.symbols = self.log_probs.isfinite()
-                mean = self.log_probs.masked_fill(~self.symbols, 0).sum(-1) / self.symbols.sum(-1)
+            if not mean.isfinite().all():  # tokens that cannot occur get no share
+                self.possible = self.log_probs.isfinite()
+                mean = self.log_probs.masked_fill(~self.possible, 0).sum(-1) / self.possible.sum(-1)
             self.total = (1 - self.smoothing) * self.nll - self.smoothing * self.sum(mean)
 
     def sum(self, values: Tensor) -> Tensor:
@@ -132,10 +132,10 @@ class Losses:
         return values.sum() if self.weights is None else (values * self.weights).sum()
 
     def gradient(self) -> Tensor:
-        """At the scores, p - (1 - e) gold - e / tokens; the log-probabilities are overwritten.  (N, V)"""
+        """With respect to the scores: p - (1 - e) gold - e / V. Overwrites the log-probabilities.  (N, V)"""
         gradient = self.log_probs.exp_()
-        if self.symbols is not None:
-            gradient.sub_(self.symbols * (self.smoothing / self.symbols.sum(-1, keepdim=True)))
+        if self.possible is not None:
+            gradient.sub_(self.possible * (self.smoothing / self.possible.sum(-1, keepdim=True)))
         elif self.smoothing:
             gradient.sub_(self.smoothing / gradient.shape[-1])
         share = gradient.new_full((len(self.targets), 1), self.smoothing - 1)
@@ -145,14 +145,14 @@ class Losses:
 
 def losses(scores: Tensor, targets: Tensor, smoothing: float, weights: Tensor | None) -> Losses:
     if scores.dtype in (torch.bfloat16, torch.float16):
-        scores = scores.float()  # a sum of many losses needs the digits
+        scores = scores.float()  # a sum of many losses needs the precision
     if weights is not None:
         weights = weights.to(scores.dtype)
     return Losses(torch.log_softmax(scores, dim=-1), targets, smoothing, weights)
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
-    """With its gradient by hand: a third of the passes over (N, V) that autograd makes."""
+    """With a hand-written gradient: a third of the passes over (N, V) that autograd makes."""
 
     @staticmethod
     def forward(
@@ -173,7 +173,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
-    """Scores, losses and gradients of a few hundred rows after the other: what is next needed is still at hand."""
+    """Scores, losses and gradients of ROWS rows at a time, which stay in the cache."""
 
     @staticmethod
     def forward(

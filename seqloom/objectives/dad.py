@@ -1,4 +1,4 @@
-"""Data as demonstrator: the decoder is given its own likeliest tokens, and corrected towards the targets.
+"""Data as demonstrator: the decoder is fed its own likeliest tokens, and trained towards the targets.
 
 Venkatraman, Hebert & Bagnell 2015, as Ranzato et al. 2016 use it for sequences: scheduled sampling with the argmax.
 """
@@ -9,7 +9,7 @@ from seqloom.objectives.scheduled_sampling import Decay, Form, ScheduledSampling
 
 
 class DataAsDemonstrator(ScheduledSampling):
-    """The settings of scheduled sampling but for `choose`; its decay is linear, down to `least` at the end."""
+    """Scheduled sampling with `choose = "argmax"`, and by default a linear decay, down to `least` at the end."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""End-to-end back-propagation: beyond the given tokens a decoder reads what it thinks, not what it says.
+"""End-to-end back-propagation: after the given tokens, the decoder is fed its own distribution over tokens.
 
 Ranzato et al. 2016, section 3.2.2: the input is the mean of the embeddings of the k likeliest tokens of the step
 before, weighted by their renormalised probabilities, through which gradients flow. It is introduced from the end of
-the outputs backwards; targets stay what they are.
+the outputs backwards; targets stay the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seqloom.types import Batch, Loss, Output, Padded
 
 
 class EndToEnd(Objective):
-    """`top_k` tokens are mixed. `delta`, `wait` and `longest` are those of the annealing."""
+    """`top_k`: how many tokens are mixed. `delta`, `wait` and `longest` are those of `Annealing`."""
 
     def __init__(
         self, *, top_k: int = 5, delta: int = 2, wait: float = 0.0, longest: int = 0, label_smoothing: float = 0.0
@@ -44,6 +44,6 @@ class EndToEnd(Objective):
         return self.cross_entropy.of(Output(torch.stack(scores, dim=1), torch.nn.Identity(), state), batch)
 
     def mixture(self, scores: Tensor) -> Tensor:
-        """How much of each token the next input is: nothing of most.  (rows, V) -> (rows, V)"""
-        best, symbols = scores.topk(min(self.top_k, scores.shape[1]), dim=1)
-        return torch.zeros_like(scores).scatter(1, symbols, torch.softmax(best, dim=1).to(scores.dtype))
+        """The weight of each token in the next input, 0 for all but the k likeliest.  (rows, V) -> (rows, V)"""
+        best, tokens = scores.topk(min(self.top_k, scores.shape[1]), dim=1)
+        return torch.zeros_like(scores).scatter(1, tokens, torch.softmax(best, dim=1).to(scores.dtype))

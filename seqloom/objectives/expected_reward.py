@@ -1,13 +1,13 @@
-"""Expected reward: make outputs that the model draws, and those that were good likelier.
+"""Expected reward: sample outputs from the model, and make those with a high reward likelier.
 
-REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is on average that of -(r(y) - b) log p(y) for drawn y, whatever b
-is as long as it does not depend on y; a b near r makes it steady. Baselines:
+REINFORCE (Williams 1992): the gradient of -E_p[r(y)] is the expectation of that of -(r(y) - b) log p(y) for sampled y,
+for any baseline b that does not depend on y; a b near r reduces the variance. Baselines:
 
-    learned   b_t, linear in what the decoder thinks at step t, and no gradient flows on from it (Ranzato et al. 2016)
-    greedy    the reward of the model's likeliest tokens: self-critical (Rennie et al. 2017)
-    others    the mean reward of the other outputs drawn for the same source: leave one out (Kool et al. 2019)
+    learned   b_t, linear in the decoder's hidden vector at step t, without a gradient into it (Ranzato et al. 2016)
+    greedy    the reward of the greedy output: self-critical (Rennie et al. 2017)
+    others    the mean reward of the other outputs sampled for the same source: leave one out (Kool et al. 2019)
 
-`likelihood` adds so much of the cross-entropy of the target: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
+`likelihood` is the weight of the target's cross-entropy: GNMT's mixed objective (Wu et al. 2016, eq. 9; 0.017).
 From scratch it learns next to nothing: start from a trained run with `init`.
 """
 
@@ -23,7 +23,7 @@ from seqloom.contracts import Objective
 from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import drawn, followed, room
+from seqloom.objectives.paths import follow_paths, length_limit, sample_paths
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss
 
@@ -31,7 +31,7 @@ Baseline = Literal["none", "learned", "greedy", "others"]
 
 
 class ExpectedReward(Objective):
-    """Without drop-out, so that what is drawn is what is scored. Count: sources. Logs: reward, a mean a source."""
+    """Without drop-out: the model sampled from is the one scored. Count: sources. Logs: reward, the mean per source."""
 
     improves: ClassVar[str] = "outputs"
 
@@ -62,34 +62,34 @@ class ExpectedReward(Objective):
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         if not self.training:
             return self.cross_entropy(model, batch, progress)
-        decoder, count, longest = model.decoder, self.samples, room(batch.targets, self.longest)
+        decoder, count, longest = model.decoder, self.samples, length_limit(batch.targets, self.longest)
         with without_dropout(model):
             memory = model.encode(batch.source, batch.inputs.values.shape[0])
-            paths = drawn(decoder, memory, count, longest)
-            output = followed(decoder, memory, paths.tokens)
-            likely = decoder(memory, batch.inputs) if self.likelihood else None
-            usual = drawn(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
+            paths = sample_paths(decoder, memory, count, longest)
+            output = follow_paths(decoder, memory, paths.tokens)
+            forced = decoder(memory, batch.inputs) if self.likelihood else None
+            greedy = sample_paths(decoder, memory, 1, longest, likeliest=True) if self.baseline == "greedy" else None
         rewards = self.reward.of_paths(paths.tokens, batch.targets, decoder.eos, output.hidden)  # (rows,)
         sources = len(rewards) // count
         if self.judge is not None:
             expected = self.judge(output.hidden.detach())[:, :, 0]  # (rows, U)
-        elif usual is not None:
-            of_usual = self.reward.of_paths(usual.tokens, batch.targets, decoder.eos, rewards)  # (B,)
-            expected = of_usual.repeat_interleave(count)[:, None]
+        elif greedy is not None:
+            of_greedy = self.reward.of_paths(greedy.tokens, batch.targets, decoder.eos, rewards)  # (B,)
+            expected = of_greedy.repeat_interleave(count)[:, None]
         else:
             expected = baseline_of(rewards.view(sources, count), self.baseline).view(-1, 1)
-        surprise = rewards[:, None] - expected  # (rows, 1) or (rows, U)
-        total = cross_entropy(output, paths.tokens, weights=surprise.detach() * paths.free)[0] / count
+        advantage = rewards[:, None] - expected  # (rows, 1) or (rows, U)
+        total = cross_entropy(output, paths.tokens, weights=advantage.detach() * paths.free)[0] / count
         if self.judge is not None:
-            total = total + (surprise.square() * paths.free).sum() / count
-        if likely is not None:
-            total = total + self.likelihood * cross_entropy(likely, batch.targets)[0]
+            total = total + (advantage.square() * paths.free).sum() / count
+        if forced is not None:
+            total = total + self.likelihood * cross_entropy(forced, batch.targets)[0]
         logs = {"reward": rewards.sum() / count}
         return Loss(total, torch.tensor(sources, device=total.device), logs)
 
 
 def baseline_of(rewards: Tensor, kind: str) -> Tensor:
-    """(B, n) -> (B, n)"""
+    """The baseline of each reward: 0, or the mean of the others of its source.  (B, n) -> (B, n)"""
     if kind == "none":
         return torch.zeros_like(rewards)
     return (rewards.sum(dim=1, keepdim=True) - rewards) / (rewards.shape[1] - 1)

@@ -1,7 +1,7 @@
-"""Minus the log-probability of outputs, all their alignments together: how transducers, CTC and SSNT are trained.
+"""Marginal likelihood: -log p of outputs, summed over all alignments, for transducers, CTC and SSNT.
 
-Graves et al. 2006, Graves 2012, Yu, Buys & Blunsom 2016. The decoder says what an output's probability is
-(`Decoder.log_prob`); where there is nothing to align it is the product over its tokens, and this is cross-entropy.
+Graves et al. 2006, Graves 2012, Yu, Buys & Blunsom 2016. The decoder computes the probability of an output
+(`Decoder.log_prob`); without alignments it is the product over tokens, and this is cross-entropy.
 """
 
 from torch import Tensor
@@ -12,9 +12,9 @@ from seqloom.types import Batch, Loss
 
 
 class Marginal(Objective):
-    """Count: target tokens, EOS among them, as in cross-entropy. Logs: nll, the total; impossible, examples.
+    """Count: target tokens with EOS, as in cross-entropy. Logs: nll, the total; impossible, a number of examples.
 
-    An example that the decoder cannot write, as CTC more tokens than states, is in no sum but that of the impossible.
+    Examples that the decoder cannot write, in CTC those with more tokens than states, count only as impossible.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Minimum risk training: of some outputs, make the better ones likelier than the worse. Shen et al. 2016, eq. 13-15.
+"""Minimum risk training: minimise the expected loss over a set of sampled outputs. Shen et al. 2016, eq. 13-15.
 
-The risk is sum_y Q(y) (-r(y)) with Q(y) = p(y)^sharpness / sum of p^sharpness over the target and outputs that were
-drawn, each counted once. Unlike REINFORCE it has an exact gradient for the outputs at hand, and needs no baseline.
+The risk is sum_y Q(y) (-r(y)) with Q(y) = p(y)^sharpness / sum of p^sharpness over the target and the sampled outputs,
+each counted once. Unlike REINFORCE it has an exact gradient for these outputs, and needs no baseline.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from seqloom.contracts import Objective
 from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.objectives.cross_entropy import CrossEntropy, cross_entropy
-from seqloom.objectives.paths import drawn, followed, log_probs, room
+from seqloom.objectives.paths import follow_paths, length_limit, log_probs, sample_paths
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Padded
 
 
 class MinimumRisk(Objective):
-    """Without drop-out, so that what is drawn is what is scored. Count: sources. Logs: reward, expected under Q."""
+    """Without drop-out: the model sampled from is the one scored. Count: sources. Logs: reward, expected under Q."""
 
     improves: ClassVar[str] = "outputs"
 
@@ -53,26 +53,26 @@ class MinimumRisk(Objective):
         decoder = model.decoder
         with without_dropout(model):
             memory = model.encode(batch.source, batch.inputs.values.shape[0])
-            paths = drawn(decoder, memory, self.samples, room(batch.targets, self.longest)).tokens
+            paths = sample_paths(decoder, memory, self.samples, length_limit(batch.targets, self.longest)).tokens
             if self.with_target:
-                paths = beside(paths, batch.targets)
-            output = followed(decoder, memory, paths)
+                paths = append_targets(paths, batch.targets)
+            output = follow_paths(decoder, memory, paths)
         scored = log_probs(output, paths).sum(dim=1)  # (rows,)
         sources = len(batch.targets.lengths)
         each = len(scored) // sources
         rewards = self.reward.of_paths(paths, batch.targets, decoder.eos, scored).view(-1, each)
-        shares = (self.sharpness * scored).view(-1, each).masked_fill(repeated(paths, each), float("-inf"))
+        shares = (self.sharpness * scored).view(-1, each).masked_fill(duplicates(paths, each), float("-inf"))
         shares = torch.softmax(shares, dim=1)
         expected = (shares * rewards).sum(dim=1, keepdim=True)
-        # The gradient is sharpness sum_y Q(y) (r(y) - E r) of -log p(y): scores need not exist all at once.
+        # The gradient is sharpness sum_y Q(y) (r(y) - E r) of -log p(y): the logits need not exist all at once.
         weights = (self.sharpness * shares * (rewards - expected)).view(-1, 1).expand(paths.mask.shape)
         surrogate, _, _ = cross_entropy(output, paths, weights=weights)
         total = surrogate - surrogate.detach() - expected.sum()
         return Loss(total, torch.tensor(sources, device=scored.device), {"reward": expected.sum()})
 
 
-def beside(paths: Padded, targets: Padded) -> Padded:
-    """Each target after the paths of its source.  (B * n, U), (B, U') -> (B * (n + 1), max(U, U'))"""
+def append_targets(paths: Padded, targets: Padded) -> Padded:
+    """The paths of each source, followed by its target.  (B * n, U), (B, U') -> (B * (n + 1), max(U, U'))"""
     rows, width = len(targets.lengths), max(paths.values.shape[1], targets.values.shape[1])
     values = [
         functional.pad(each.values, (0, width - each.values.shape[1])).view(rows, -1, width)
@@ -82,8 +82,8 @@ def beside(paths: Padded, targets: Padded) -> Padded:
     return Padded(torch.cat(values, dim=1).flatten(0, 1), torch.cat(lengths, dim=1).flatten())
 
 
-def repeated(paths: Padded, each: int) -> Tensor:
-    """Which outputs of a source stood there before.  (B, n)"""
+def duplicates(paths: Padded, each: int) -> Tensor:
+    """Which outputs equal an earlier one of the same source.  (B, n)"""
     rows = (paths.values * paths.mask).view(-1, each, paths.values.shape[1])
     lengths = paths.lengths.view(-1, each)
     same = (rows[:, :, None] == rows[:, None]).all(dim=3) & (lengths[:, :, None] == lengths[:, None])  # (B, n, n)

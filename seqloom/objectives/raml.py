@@ -1,7 +1,7 @@
-"""Reward-augmented maximum likelihood: cross-entropy of outputs drawn near the targets, the likelier the nearer.
+"""Reward-augmented maximum likelihood: cross-entropy of outputs drawn near the targets, the nearer the likelier.
 
-Norouzi et al. 2016, eq. 7: -sum q(y | target) log p(y | source), which is least where p is q; q is drawn from in
-`edits.py`, beside the training. For a reward that cannot be drawn from, what was drawn counts with the weight
+Norouzi et al. 2016, eq. 7: -sum q(y | target) log p(y | source), which is minimal where p = q; `edits.py` draws from q,
+in the prefetching thread. For a reward that cannot be drawn from, outputs have the importance weight
 exp(reward / temperature) / q(y), normalised over the outputs of one target (section 2.2).
 """
 
@@ -14,21 +14,22 @@ from typing import Any, Literal
 import numpy as np
 
 from seqloom.arrays import as_numpy
-from seqloom.contracts import Objective, Task
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.data.special_tokens import PAD, SPECIAL
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import Edit, Hamming
+from seqloom.objectives.paths import token_lists
 from seqloom.objectives.reward import Of, Reward
 from seqloom.types import Batch, Loss, Padded, positions_below
 
 
 class RewardAugmented(Objective):
-    """`samples` outputs a target. Count and logs: as in cross-entropy, those of one target adding up to one.
+    """`samples` outputs per target. Count and logs: as in cross-entropy; the weights of one target's outputs sum to 1.
 
     By default substitutions with the authors' calibrated temperature: they are drawn exactly, and stay near the target
-    in a vocabulary of fifty tokens as of fifty thousand. Temperature 0 is cross-entropy. That of a reward is not
-    calibrated: much above 0.01, for BLEU and 8,000 tokens, hardly any weight is left to the target itself.
+    with a vocabulary of fifty tokens as with fifty thousand. Temperature 0 is cross-entropy. `reward_temperature` is
+    not calibrated: much above 0.01, for BLEU and 8,000 tokens, hardly any weight is left for the target itself.
     """
 
     def __init__(
@@ -50,47 +51,48 @@ class RewardAugmented(Objective):
             raise ValueError(f'distance = "{distance}" must be "hamming" or "edit"')
         if temperature < 0 or reward_temperature <= 0:
             raise ValueError(
-                f"temperature = {temperature} must not be negative, reward_temperature = {reward_temperature} positive"
+                f"temperature = {temperature} must be 0 or more, and reward_temperature = {reward_temperature} above 0"
             )
         if samples < 1 or (reward and samples < 2):
-            raise ValueError(f"samples = {samples} must be at least 1, and 2 with a reward, whose weights compare them")
+            raise ValueError(f"samples = {samples} must be 1 or more, and 2 or more with a reward")
         if reward and not temperature:
             raise ValueError("temperature = 0 draws nothing for the reward to weigh; take 0.85, or no reward")
-        symbols = vocabulary - len(SPECIAL)
-        if symbols < 2:
-            raise ValueError(f"a vocabulary of {symbols} real tokens has nothing to substitute, expected 2 or more")
+        real_tokens = vocabulary - len(SPECIAL)
+        if real_tokens < 2:
+            raise ValueError(f"a vocabulary of {real_tokens} real tokens has nothing to substitute, expected 2 or more")
         near = Hamming if distance == "hamming" else Edit
-        self.near = near(symbols, temperature, calibrated) if temperature else None
+        self.near = near(real_tokens, temperature, calibrated) if temperature else None
         self.reward = Reward(reward, reward_of, decode) if reward else None
         self.samples, self.reward_temperature = samples, reward_temperature
         self.cross_entropy = CrossEntropy(label_smoothing=label_smoothing)
 
-    def suit(self, task: Task) -> None:
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        super().suit(task, decoder, search)
         if task.running:
-            raise ValueError("a running text has no targets to draw near to, expected pairs or lines: set task.type")
+            raise ValueError("draws outputs near a target, but running text has no targets; take another objective")
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
-        """The batch with outputs drawn for its targets, those of one source together.  (B, U) -> (B * samples, U')
+        """The batch with outputs drawn near its targets, those of one source adjacent.  (B, U) -> (B * samples, U')
 
-        With more than one, their weights are extra["weights"] (B * samples,).
+        With several samples, extra["weights"] (B * samples,) are their weights.
         """
         if self.near is None:
             return batch
         inputs, targets, sizes = map(as_numpy, (batch.inputs.values, batch.targets.values, batch.targets.lengths))
         lengths = sizes - 1  # without EOS
         rows = np.repeat(np.arange(len(lengths)), self.samples)
-        bodies = np.where(positions_below(lengths, int(lengths.max())), targets[:, : lengths.max()], PAD)
-        near_to = Padded(bodies[rows], lengths[rows])
+        tokens = np.where(positions_below(lengths, int(lengths.max())), targets[:, : lengths.max()], PAD)
+        near_to = Padded(tokens[rows], lengths[rows])
         drawn = self.near.draw(near_to, chance)
         extra = batch.extra if self.samples == 1 else {**batch.extra, "weights": self.weights(near_to, drawn)}
-        given, wanted = framed(drawn, inputs[rows, 0], targets[rows, lengths[rows]])
+        given, wanted = inputs_and_targets(drawn, inputs[rows, 0], targets[rows, lengths[rows]])
         return replace(batch, inputs=given, targets=wanted, extra=extra).to("cpu")
 
     def weights(self, targets: Padded, drawn: Padded) -> np.ndarray:
-        """Equal, or by a reward; those of one target add up to one.  (B * samples,)"""
+        """Equal, or by the reward; those of one target sum to 1.  (B * samples,)"""
         if self.reward is None or self.near is None:
             return np.full(len(drawn.lengths), 1 / self.samples, dtype=np.float32)
-        rewards = self.reward(lists(drawn), lists(targets))
+        rewards = self.reward(token_lists(drawn, None), token_lists(targets, None))
         scores = rewards / self.reward_temperature - self.near.log_probs(targets, drawn)
         scores = scores.reshape(-1, self.samples)
         weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -101,13 +103,9 @@ class RewardAugmented(Objective):
         return self.cross_entropy.of(model(batch), batch, weights)
 
 
-def framed(outputs: Padded, begins: np.ndarray, ends: np.ndarray) -> tuple[Padded, Padded]:
+def inputs_and_targets(outputs: Padded, bos: np.ndarray, eos: np.ndarray) -> tuple[Padded, Padded]:
     """Outputs as inputs, after BOS, and as targets, before EOS.  (N, U) -> (N, U + 1)"""
     targets = np.pad(outputs.values, ((0, 0), (0, 1)), constant_values=PAD)
-    targets[np.arange(len(ends)), outputs.lengths] = ends
-    inputs = np.concat([begins[:, None], outputs.values], 1)
+    targets[np.arange(len(eos)), outputs.lengths] = eos
+    inputs = np.concat([bos[:, None], outputs.values], 1)
     return Padded(inputs, outputs.lengths + 1), Padded(targets, outputs.lengths + 1)
-
-
-def lists(outputs: Padded) -> list[list[int]]:
-    return [row[:length].tolist() for row, length in zip(outputs.values, outputs.lengths)]

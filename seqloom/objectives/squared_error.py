@@ -1,18 +1,21 @@
-"""Squared error: sum (y - f(x))^2 over all components of all targets, so that the loss is the mean squared error."""
-
-from typing import ClassVar
+"""Squared error: sum (y - f(x))^2 over all components of all targets, which are counted: the loss is their mean."""
 
 import torch
 
-from seqloom.contracts import Objective
+from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.nn.model import Model
 from seqloom.types import Batch, Loss
 
 
 class SquaredError(Objective):
-    """Targets are vectors; padding has no error."""
+    """For targets that are vectors. Padding is left out."""
 
-    compares: ClassVar[str] = "vectors"
+    def __init__(self) -> None:
+        super().__init__()
+
+    def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
+        if not task.target.is_vectors:
+            raise ValueError("compares vectors, but task.target is made of tokens; take another objective")
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         real = batch.targets.mask

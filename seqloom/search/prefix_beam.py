@@ -66,6 +66,10 @@ class PrefixBeam(Search):
         self.length_penalty, self.certain_after = length_penalty, certain_after
         self.options = SearchOptions(minimum_length, maximum_length, 0)
 
+    def suit(self, decoder: Stepper) -> None:
+        if not decoder.blanks:
+            raise ValueError('searches decoders with blanks only; take "beam"')
+
     def start(
         self,
         decoder: Stepper,

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written under another name, forced to the disk, renamed."""
+"""Files that appear complete or not at all: written under another name, forced to the disk, renamed."""
 
 from __future__ import annotations
 
@@ -17,28 +17,40 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object of a run folder."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise SeqloomError(f"{path} cannot be read ({problem}); restore it from a copy of the run") from None
+    if not isinstance(value, dict):
+        raise SeqloomError(f"{path} must hold a JSON object; restore it from a copy of the run")
+    return value
+
+
 def write(path: Path, content: bytes) -> None:
-    """The file with this content, on the disk when this returns."""
+    """Write a file and force it to the disk."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def unfinished(path: Path) -> Path:
-    """What a file or folder is called until it is whole."""
+def partial_path(path: Path) -> Path:
+    """The name of a file or folder until it is complete."""
     path = path.absolute()  # "." has no name of its own
     return path.with_name(f".{path.name}.partial")
 
 
-def finished(path: Path) -> Path:
-    """What a file will be called when all of the folders it is in are whole."""
+def final_path(path: Path) -> Path:
+    """The name of a file once it and its folders are complete."""
     names = (part[1 : -len(".partial")] if part.endswith(".partial") else part for part in path.parts)
     return Path(*names)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    partial = unfinished(path)
+    """Write a file, which appears complete or not at all."""
+    partial = partial_path(path)
     try:
         write(partial, content)
         os.replace(partial, path)
@@ -49,7 +61,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Force a file or the names in a folder to the disk."""
+    """Force a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -66,12 +78,12 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def saving(path: Path, survivor: Callable[[], str] | None = None) -> Iterator[None]:
-    """Say in one line that the disk refused, and what is still there."""
+    """Report a failed write in one line, with what `survivor` names as still intact."""
     try:
         yield
     except OSError as problem:
         rest = f"; {survivor()}, continue with --resume once there is room" if survivor else ""
-        raise SeqloomError(f"could not write {finished(path)}: {problem.strerror or problem}{rest}") from problem
+        raise SeqloomError(f"could not write {final_path(path)}: {problem.strerror or problem}{rest}") from problem
 
 
 def is_exported(folder: Path | str) -> bool:

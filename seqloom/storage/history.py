@@ -1,4 +1,4 @@
-"""What a training came to: its summary, and the history that a run folder keeps (recipe, size, metrics.jsonl)."""
+"""The summary of a training, and its history in a run folder: recipe, number of parameters, metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
 
 Results = dict[str, float]
-Curve = tuple[np.ndarray, np.ndarray]  # places and values, (N,) each
-PLACE = ("kind", "step", "epoch", "seconds", "average")  # what a line of metrics has beside its measures
+Curve = tuple[np.ndarray, np.ndarray]  # steps or minutes, and values; (N,) each
+PLACE = ("kind", "step", "epoch", "seconds", "average")  # keys of a metrics line that are not measures
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a training came to."""
+    """The outcome of a training."""
 
     steps: int
     epochs: float
-    best: Results  # of the weights that predictions use; empty before the first validation
+    best: Results  # of the weights that predictions use; empty if nothing was validated
     seconds: float
-    examples: int  # to train on
+    examples: int  # in the training set
     stopped: str  # why: "epochs", "steps", "minutes", "patience" or "interrupted"
 
 
 @dataclass(frozen=True)
 class History:
-    """What a run folder tells of its training."""
+    """The training of a run folder, read back."""
 
     path: Path
     recipe: dict[str, Any]
@@ -51,7 +51,7 @@ class History:
 
     @property
     def measures(self) -> list[str]:
-        """What its validations measure."""
+        """The names of what validations measure."""
         return list(dict.fromkeys(name for line in self.valid for name in line if name not in PLACE))
 
     @property
@@ -59,12 +59,12 @@ class History:
         return [line for line in self.lines if line["kind"] == "valid"]
 
     def best(self, by: str, sign: float) -> dict[str, Any]:
-        """The validation whose weights the run keeps; nothing if there is none yet."""
+        """The validation whose weights the run keeps; empty if there is none yet."""
         measured = [line for line in self.valid if isinstance(line.get(by), (int, float))]
         return max(measured, key=lambda line: (sign * line[by], -(line.get("loss") or 0), -line["step"]), default={})
 
     def curve(self, kind: str, name: str, across: str) -> Curve:
-        """A measure against "step" or "minutes". Of training it is the loss without label smoothing."""
+        """A measure over "step" or "minutes". The loss of training is without label smoothing."""
         found = []
         for line in self.lines:
             if line["kind"] == kind and "average" not in line:
@@ -76,7 +76,7 @@ class History:
 
 
 def metrics_of(run: Run) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl. A last one without an end is left to the training that is writing it."""
+    """The lines of metrics.jsonl, but for a last line that is still being written."""
     try:
         *lines, _ = run.metrics.read_bytes().split(b"\n")
     except OSError as error:
@@ -94,7 +94,7 @@ def metrics_of(run: Run) -> list[dict[str, Any]]:
 
 
 def parameters_of(run: Run) -> int | None:
-    """How many weights the run predicts with, from the head of their file."""
+    """The number of weights, from the header of their file."""
     if not run.weights.exists():
         return None
     try:

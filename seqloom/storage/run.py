@@ -1,22 +1,21 @@
-"""Run folders: everything a training leaves behind, and all it needs to go on.
+"""Run folders: everything that a training writes, and all that it needs to be resumed.
 
     format.json         {"format": 1, "seqloom": "0.1.0"}
     config.toml         the recipe, every default filled in
     model.safetensors   the weights that predictions use: the best, or an average of the best
-    metrics.jsonl       one object a line, "kind": "train" or "valid"
-    environment.json    what equality to the last bit depends on beside the recipe
+    metrics.jsonl       one object per line, "kind": "train" or "valid"
+    environment.json    what results depend on to the last bit, beside the recipe
     checkpoints/step-00001234/{model.safetensors, optimiser.safetensors, trainer.json}
 
-Nothing is ever half there: files and checkpoint folders are written under a temporary name that begins with a
-dot, forced to the disk, and renamed. What a crash left under such names is removed when the run is next opened
-for writing. No file is a pickle, so a run of a stranger is safe to open.
+No file is ever incomplete: files and checkpoint folders are written under a temporary name that begins with a dot,
+forced to the disk, and renamed. What a crash leaves under such names is removed when the run is next opened for
+writing. No file is a pickle, so a stranger's run is safe to open.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -24,35 +23,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.errors import SeqloomError
 from seqloom.storage import files, weights
-from seqloom.storage.files import is_exported, remove, replace_file, saving, sync, to_json, unfinished
+from seqloom.storage.files import is_exported, partial_path, read_json, remove, saving, sync, to_json
 from seqloom.storage.toml import read_toml, write_toml
-from seqloom.storage.weights import Weights, average
+from seqloom.storage.weights import Weights
 from seqloom.version import __version__
-
-__all__ = ["FORMAT", "Checkpoint", "Run", "average", "load_weights", "save_weights"]
 
 FORMAT = 1
 
 
-def load_weights(module: nn.Module, path: Path | str) -> None:
-    """Fill a module from a safetensors file; every name and shape must fit."""
-    weights.load(module, weights.read(Path(path)), path)
-
-
-def save_weights(tensors: Mapping[str, Tensor], path: Path | str) -> None:
-    """Write a safetensors file whole or not at all."""
-    with saving(Path(path)):
-        replace_file(Path(path), weights.to_bytes(tensors))
-
-
 @dataclass(frozen=True)
 class Checkpoint:
-    """One moment of a training, complete."""
+    """A complete checkpoint: all that a training needs to go on from this step."""
 
     path: Path
 
@@ -78,17 +63,17 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: Path | str, recipe: dict[str, Any], furnish: Callable[[Path], None] = lambda folder: None
+        cls, path: Path | str, recipe: dict[str, Any], save_task: Callable[[Path], None] = lambda folder: None
     ) -> Run:
-        """A new run folder, which appears complete with its recipe and whatever `furnish` writes into it."""
+        """A new run folder, which appears complete with its recipe and what `save_task` writes into it."""
         path = Path(path)
         cls.refuse_existing(path)
-        partial = unfinished(path)
+        partial = partial_path(path)
         with saving(path):
             remove(partial)
             (partial / "checkpoints").mkdir(parents=True)
             write_toml(recipe, partial / "config.toml")
-            furnish(partial)
+            save_task(partial)
             files.write(partial / "format.json", to_json({"format": FORMAT, "seqloom": __version__}))
             sync(partial / "config.toml")
             sync(partial)
@@ -98,14 +83,14 @@ class Run:
 
     @staticmethod
     def refuse_existing(path: Path | str) -> None:
-        """A run is never written over."""
+        """Refuse a path that is taken: a run is never overwritten."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise SeqloomError(f"{path} already exists: continue it with --resume, or choose another --out")
 
     @classmethod
     def open(cls, path: Path | str, writing: bool = False) -> Run:
-        """An existing run folder. One process may open it for writing, which clears what a crash left over."""
+        """An existing run folder. One process may open it for writing, which removes what a crash left behind."""
         path = Path(path)
         if not (path / "format.json").is_file():
             reason = "it has no format.json" if path.is_dir() else "there is no such folder"
@@ -132,12 +117,12 @@ class Run:
 
     @property
     def weights(self) -> Path:
-        """The file that predictions use."""
+        """The file with the weights that predictions use."""
         return self.path / "model.safetensors"
 
     def publish(self, tensors: Mapping[str, Tensor]) -> None:
         """Make these the weights that predictions use."""
-        save_weights(tensors, self.weights)
+        weights.save_file(tensors, self.weights)
 
     @property
     def _folder(self) -> Path:
@@ -147,7 +132,7 @@ class Run:
         return Checkpoint(self._folder / f"step-{step:08d}")
 
     def checkpoints(self) -> list[Checkpoint]:
-        """All complete ones, oldest first."""
+        """The complete checkpoints, oldest first."""
         if not self._folder.is_dir():
             return []
         found = [Checkpoint(path) for path in self._folder.iterdir() if re.fullmatch(r"step-\d{8,}", path.name)]
@@ -159,7 +144,7 @@ class Run:
     def save(
         self, step: int, *, model: Mapping[str, Tensor], optimiser: Mapping[str, Tensor], trainer: Mapping[str, Any]
     ) -> Checkpoint:
-        """A checkpoint, which appears complete or not at all."""
+        """Write a checkpoint, which appears complete or not at all."""
         checkpoint = self.checkpoint(step)
         partial, replaced = self._folder / f".{checkpoint.path.name}.partial", self._replaced(checkpoint)
         with saving(checkpoint.path, self._survivor):
@@ -173,7 +158,7 @@ class Run:
             except BaseException:
                 remove(partial)
                 raise
-            if checkpoint.path.exists():  # the same step again, validated by now
+            if checkpoint.path.exists():  # the same step was saved before its validation
                 os.rename(checkpoint.path, replaced)
             os.rename(partial, checkpoint.path)
             sync(self._folder)
@@ -181,10 +166,10 @@ class Run:
         return checkpoint
 
     def copy(self, path: Path | str, tensors: Mapping[str, Tensor]) -> None:
-        """Another run folder with these weights, whole or not at all, without what only training needs."""
+        """Write another run folder with these weights, without the files that only training needs."""
         path = Path(path)
         self.refuse_existing(path)
-        partial = unfinished(path)
+        partial = partial_path(path)
         with saving(path):
             remove(partial)
             try:
@@ -203,7 +188,7 @@ class Run:
         for checkpoint in self.checkpoints():
             if checkpoint.step not in kept:
                 retired = self._folder / f".{checkpoint.path.name}.partial"
-                os.rename(checkpoint.path, retired)  # never a complete name with incomplete contents
+                os.rename(checkpoint.path, retired)  # a complete name never has incomplete contents
                 remove(retired)
 
     def _replaced(self, checkpoint: Checkpoint) -> Path:
@@ -228,7 +213,7 @@ class Run:
         return self.path / "metrics.jsonl"
 
     def log(self, record: Mapping[str, Any]) -> None:
-        """Append a line to the metrics. What is not finite is null there: JSON has no other word for it."""
+        """Append a line to the metrics. Values that are not finite are written as null, as JSON has no NaN."""
         finite = {
             name: None if isinstance(value, float) and value - value != 0 else value for name, value in record.items()
         }
@@ -236,50 +221,13 @@ class Run:
             file.write(json.dumps(finite, ensure_ascii=False).encode() + b"\n")
 
     def metrics_size(self) -> int:
-        """In bytes, all of them on the disk."""
+        """In bytes, forced to the disk."""
         if not self.metrics.exists():
             return 0
         sync(self.metrics)
         return self.metrics.stat().st_size
 
     def truncate_metrics(self, size: int) -> None:
-        """Forget the lines a checkpoint knew nothing of: the resumed training writes them again."""
+        """Remove the lines after a checkpoint: the resumed training writes them again."""
         if self.metrics.exists() and self.metrics.stat().st_size > size:
             os.truncate(self.metrics, size)
-
-    # -- environment
-
-    def threads(self) -> int:
-        """How many the training was done with; 0 where nothing is known of it."""
-        path = self.path / "environment.json"
-        return int(read_json(path).get("threads", 0)) if path.exists() else 0
-
-    def note_environment(self, **further: Any) -> list[str]:
-        """Write down what results depend on to the last bit; for a resumed run, sentences on what has changed."""
-        now: dict[str, Any] = {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "seqloom": __version__,
-            "machine": platform.machine(),
-            "threads": torch.get_num_threads(),
-            **further,
-        }
-        path = self.path / "environment.json"
-        before = read_json(path) if path.exists() else now
-        with saving(path):
-            replace_file(path, to_json(now))
-        return [
-            f"{name} was {before[name]} and is now {value}: results may differ from an unbroken run in the last bits"
-            for name, value in now.items()
-            if name in before and before[name] != value
-        ]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as problem:
-        raise SeqloomError(f"{path} cannot be read ({problem}); restore it from a copy of the run") from None
-    if not isinstance(value, dict):
-        raise SeqloomError(f"{path} must hold a JSON object; restore it from a copy of the run")
-    return value

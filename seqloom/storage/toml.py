@@ -1,4 +1,4 @@
-"""TOML files, as recipes and run folders have them: read with a one-line error, written whole or not at all."""
+"""TOML files of recipes and run folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.storage.files import replace_file, saving
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """The content of a TOML file; errors are one line."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -24,7 +24,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def write_toml(content: dict[str, Any], path: Path) -> None:
-    """Write a TOML file, whole or not at all."""
+    """Write a TOML file, which appears complete or not at all."""
     import tomli_w
 
     with saving(Path(path)):

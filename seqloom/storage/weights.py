@@ -1,6 +1,6 @@
-"""Weights by name: out of a module, into a module, to and from safetensors, and their average.
+"""Weights by name: of a module, in safetensors files, and their average.
 
-Tied parameters are stored once, under the first of their names, and may be read back under any of them.
+Tied parameters are stored once, under the first of their names, and are found under any of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
+from seqloom.storage.files import replace_file, saving
 
 Weights = dict[str, Tensor]
 
@@ -22,18 +23,19 @@ Weights = dict[str, Tensor]
 @contextmanager
 def skip_initialisation() -> Iterator[None]:
     """Skip random initialisation, which takes longer than reading the weights that replace it."""
-    drawn = {name: getattr(nn.init, name) for name in ("uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_")}
+    names = ("uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_")
+    originals = {name: getattr(nn.init, name) for name in names}
     try:
-        for name in drawn:
+        for name in names:
             setattr(nn.init, name, lambda tensor, *_, **__: tensor)
         yield
     finally:
-        for name, function in drawn.items():
+        for name, function in originals.items():
             setattr(nn.init, name, function)
 
 
 def aliases(module: nn.Module) -> dict[str, list[str]]:
-    """For each tensor of a module all its names, by the first one."""
+    """All names of each tensor of a module, by the first of them."""
     first: dict[int, str] = {}
     names: dict[str, list[str]] = {}
     for name, value in module.state_dict(keep_vars=True).items():
@@ -42,14 +44,14 @@ def aliases(module: nn.Module) -> dict[str, list[str]]:
 
 
 def weights_of(module: nn.Module) -> Weights:
-    """A module's parameters and persistent buffers, tied ones once. They are the module's own, not copies."""
+    """The parameters and persistent buffers of a module, tied ones once. Not copies."""
     state = module.state_dict()
     return {name: state[name] for name in aliases(module)}
 
 
 def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
-    """A safetensors file. Written by us, not by the library, so that a full disk is an error of ours to report."""
-    # A clone where tensors share storage (the fused weights of a cuDNN network): the format forbids sharing.
+    """The content of a safetensors file. We write it ourselves, to report a full disk in one line."""
+    # The format forbids shared storage, which the fused weights of a cuDNN network have.
     stored = {name: value.detach().to("cpu").contiguous() for name, value in tensors.items()}
     seen: set[int] = set()
     for name, value in stored.items():
@@ -71,17 +73,28 @@ def read(path: Path) -> Weights:
         ) from None
 
 
+def save_file(tensors: Mapping[str, Tensor], path: Path | str) -> None:
+    """Write a safetensors file, which appears complete or not at all."""
+    with saving(Path(path)):
+        replace_file(Path(path), to_bytes(tensors))
+
+
+def load_file(module: nn.Module, path: Path | str) -> None:
+    """Load a safetensors file into a module; every name and shape must fit."""
+    load(module, read(Path(path)), path)
+
+
 def load(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
-    """Put weights into a module; every name and shape must fit. Nothing is changed unless all of it fits."""
+    """Load weights into a module. Every name and shape must fit, else nothing is changed."""
     state = module.state_dict()
-    found: dict[str, str] = {}  # our name -> the name in the file
+    found: dict[str, str] = {}  # name in the module -> name in the file
     for name, others in aliases(module).items():
         present = [other for other in others if other in weights]
         if present:
             found[name] = present[0]
     missing = [name for name in aliases(module) if name not in found]
-    strange = [name for name in weights if name not in state]
-    for problem, names in (("lacks", missing), ("has the unknown", strange)):
+    unknown = [name for name in weights if name not in state]
+    for problem, names in (("lacks", missing), ("has the unknown", unknown)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise SeqloomError(
@@ -90,7 +103,7 @@ def load(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -
             )
     wrong = [name for name in found if state[name].shape != weights[found[name]].shape]
     tables = {f"{name}.weight" for name, part in module.named_modules() if isinstance(part, nn.Embedding)}
-    wrong.sort(key=lambda name: name not in tables)  # a vocabulary that differs explains all the others
+    wrong.sort(key=lambda name: name not in tables)  # another vocabulary explains all other misfits
     if wrong:
         name = wrong[0]
         ours, theirs = tuple(state[name].shape), tuple(weights[found[name]].shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seqloom.analysis import plot
-from seqloom.analysis.points import picture
+from seqloom.analysis.points import points_figure
 from seqloom.explain.record import Points
 
 
@@ -103,4 +103,4 @@ def over_the_truth(record: dict[str, Any]) -> Any:
     rows = [(row["variant"], row["shown"]["points"]) for row in record["rows"]]
     drawn = [Points(**each, triangles=record["name"] == "delaunay") for _, shown in rows for each in shown]
     titles = [variant or f"{len(each['where'])} points" for variant, shown in rows for each in shown]
-    return picture(drawn, titles, columns=len(rows[0][1]))
+    return points_figure(drawn, titles, columns=len(rows[0][1]))

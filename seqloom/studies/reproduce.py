@@ -42,10 +42,10 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
 def draw(study: Study, record: dict[str, Any], out: Path) -> None:
     """The picture of a study: its own, or the learning curves side by side."""
     from seqloom.analysis import plot
-    from seqloom.analysis.compare import compare, picture
+    from seqloom.analysis.compare import compare
 
     folder, name = out / "docs" / "images", record["name"]
     folder.mkdir(parents=True, exist_ok=True)
-    made = study.picture(record) if study.picture else picture(compare(study.folders(name, out)))
+    made = study.picture(record) if study.picture else compare(study.folders(name, out)).figure()
     for suffix in ("png", "svg"):
         plot.save(made, folder / f"{name}.{suffix}")

@@ -1,4 +1,4 @@
-"""The task of answers: a target is one token, said at once, and nothing ends it."""
+"""Answers: a target is one token or vector, predicted by a head, without an end token."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from seqloom.types import Batch, Example, Padded
 
 
 class Answer(Pairs):
-    """Pairs whose targets are what a head says. `joint` is one vocabulary for both sides.
+    """Pairs whose targets a head predicts. `joint` is one vocabulary for both sides.
 
-    With `rows`, a batch of the training has so many examples, whatever their lengths; with 0 as many as `train.tokens`
-    allows.
+    `rows` is the number of examples per training batch, whatever their lengths; 0: as many as `train.tokens` allows.
     """
 
-    bos, eos = BOS, None  # type: ignore[assignment]  # ends at once
+    bos, eos = BOS, None  # type: ignore[assignment]  # has no end
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class Answer(Pairs):
         super().check(example)
         count = 1 if isinstance(self.target, Numbers) else self.target.elements(example.target)
         if count not in (None, 1):
-            unit = "words" if " " in str(example.target) else "symbols"
+            unit = "words" if " " in str(example.target) else "tokens"
             raise UnreadableError(f"the answer {shown(example.target)} has {count} {unit}; expected one")
 
     def batch(

@@ -1,4 +1,4 @@
-"""The task of pairs: a codec for each side, the metrics that count; without a source, a language model's."""
+"""Pairs: a codec for each side, and metrics. Without a source, the examples of a language model."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ RULES: dict[str, type[PlaceRule]] = {"tour": Tour, "ring": Ring, "triangles": Tr
 
 
 class Pairs(Task):
-    """`joint` is one vocabulary for both sides. With `group_references` all targets of a source count as right.
+    """`joint` is one vocabulary for both sides. With `group_references` all targets of a source are correct.
 
-    With `bag` an output is its source in another order: the same tokens, each as often. With `copy` words that the
-    vocabulary lacks may be copied from the source. Places of a source may have to be `valid`: each once ("order"), a
+    With `bag` an output is a permutation of its source: the same tokens, equally often. With `copy` words outside the
+    vocabulary may be copied from the source. `valid` is what places of a source must be: each once ("order"), a
     closed "tour" of all, a closed "ring", or "triangles".
     """
 
@@ -52,13 +52,13 @@ class Pairs(Task):
     ):
         if target.names_files:
             kind = type(target).__name__.lower()
-            raise ValueError(f'target.type = "{kind}" can be read but not written; let the source be {kind}')
+            raise ValueError(f'target.type = "{kind}": {kind} can be a source, not a target')
         if joint and source is None:
             raise ValueError("joint = true needs a source to join with")
         if bag and not joint:
             raise ValueError("bag = true makes outputs of the tokens of their source: it needs joint = true")
         if source is None and metrics:
-            raise ValueError("metrics compare predictions with references, which a language model has not")
+            raise ValueError("metrics compare predictions with references, which a language model does not have")
         if isinstance(target, Places):
             if source is None or joint:
                 raise ValueError('target.type = "places" chooses from a source of another kind: set source, not joint')
@@ -66,10 +66,10 @@ class Pairs(Task):
             if rule := RULES.get(valid):
                 target.rule, target.least = rule.rule, rule.least
         elif valid:
-            raise ValueError(f'valid = "{valid}" is said of places of a source: set target.type = "places"')
+            raise ValueError(f'valid = "{valid}" is for places of a source: set target.type = "places"')
         if copy:
             if source is None or bag:
-                raise ValueError("copy = true copies words of a source beside others: set source, and bag = false")
+                raise ValueError("copy = true copies words from a source: set source, and bag = false")
             ours = Copying(codec=target)
             theirs = ours if joint else Copying(codec=source)
             if (ours.units, ours.lowercase) != (theirs.units, theirs.lowercase):
@@ -84,12 +84,12 @@ class Pairs(Task):
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
     ) -> Batch:
-        """Encoded examples, padded, as an objective sees them."""
-        inputs, outputs = zip(*map(teacher_forced, targets))
+        """Encoded examples, padded."""
+        inputs, shifted = zip(*map(inputs_and_targets, targets))
         return Batch(
             source=None if sources is None else Padded.stack(sources, PAD),
             inputs=Padded.stack(inputs, PAD),
-            targets=Padded.stack(outputs, PAD),
+            targets=Padded.stack(shifted, PAD),
             examples=tuple(rows),
         ).to("cpu")
 
@@ -116,7 +116,7 @@ class Pairs(Task):
         return self.batch(sources if self.source else None, [target for _, target in encoded], map(int, rows))
 
     def check(self, example: Example) -> None:
-        """Places are those of the source; metrics may expect points there."""
+        """Refuse places that the source does not have, and sources that a metric cannot read."""
         if isinstance(self.target, Places) and self.source is not None:
             count = self.source.elements(example.source)
             if count is not None:
@@ -126,12 +126,12 @@ class Pairs(Task):
 
     @cached_property
     def checks(self) -> list[Callable[[Any], Any]]:
-        """What metrics refuse to see."""
+        """What the metrics require of a source."""
         modules = [metrics.find(name) for name in self.metrics]
         return [module.check_source for module in modules if hasattr(module, "check_source")]
 
     def references(self, examples: Iterable[Example]) -> tuple[list[Any], list[list[Any]]]:
-        """Sources to predict from, and for each its references, spelled as the codec spells."""
+        """Sources to predict from, and for each its references, as the codec would write them."""
         normal = getattr(self.target, "normal", lambda value: value)
         pairs = [(example.source, normal(example.target)) for example in examples]
         if not self.group_references:
@@ -144,23 +144,23 @@ class Pairs(Task):
     def measure(
         self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()
     ) -> dict[str, float]:
-        if isinstance(self.target, Copying):  # references are spelled as the codec spells, copies as their source does
+        if isinstance(self.target, Copying):  # references are normalised, copies are spelled as in their source
             predictions, sources = ([*map(self.target.normal, each)] for each in (predictions, sources))
         results: dict[str, float] = {}
         for name in self.metrics:
             metric = getattr(metrics.find(name), name)
-            seen = {"sources": sources} if "sources" in signature(metric).parameters else {}
-            results.update(metric(predictions, references, **seen))
+            extra = {"sources": sources} if "sources" in signature(metric).parameters else {}
+            results.update(metric(predictions, references, **extra))
         return results
 
     def higher_is_better(self, name: str) -> bool:
         if name not in self.metrics:
             return super().higher_is_better(name)
-        return bool(metrics.find(name).HIGHER_IS_BETTER)
+        return metrics.higher_is_better(name)
 
 
-def teacher_forced(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a decoder is given and what it should say: BOS before, EOS after. Vectors follow a zero and have no end."""
+def inputs_and_targets(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Teacher forcing: BOS before the inputs, EOS after the targets. Vectors begin with zeros and have no end."""
     if target.dtype.kind == "f":
         return np.concat([np.zeros_like(target[:1]), target[:-1]]), target
     return np.append(BOS, target), np.append(target, EOS)

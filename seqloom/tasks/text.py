@@ -1,8 +1,8 @@
-"""The task of a running text: a language model that reads on, line after line, and keeps its state.
+"""A running text: a language model that reads line after line and keeps its state.
 
-Truncated back-propagation through time: the text is cut into columns that are read side by side, a window at a time;
-the state goes from window to window, the gradient does not (Mikolov et al. 2010; Zaremba, Sutskever & Vinyals 2014).
-A line ends with EOS, which here is a line break and no end: a text begins after one and goes on as long as it is asked.
+Truncated back-propagation through time: the text is cut into columns that are read side by side, one window at a time;
+the state is passed from window to window, the gradient is not (Mikolov et al. 2010; Zaremba, Sutskever & Vinyals 2014).
+EOS is a line break here: a text begins after one, and only its length ends it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from seqloom.types import Batch, Padded
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
-PRIME = 7919  # shares no factor with a window, so that each of its places comes up
-VALIDATED = 16  # columns of a validation: few, since each begins without a past
+PRIME = 7919  # shares no factor with a window, so that over the epochs windows begin everywhere
+VALIDATION_COLUMNS = 16  # few, since each begins without a context
 
 
-class Text(Task):
-    """`window` is how many steps gradients go back. Without `carry` each window stands alone, as Transformers need."""
+class RunningText(Task):
+    """`window` is how many steps gradients go back. Without `carry` windows are independent, as Transformers need."""
 
     running = True
     bos, eos = EOS, None
@@ -39,7 +39,7 @@ class Text(Task):
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
         if not self.carry:
             return batching.windows_of_text(total, self.window, columns, (seed, epoch))
-        # Windows begin elsewhere in each epoch, if the text is long enough to lose its first tokens.
+        # Windows begin elsewhere in each epoch, if the text is long enough to skip its first tokens.
         shift = epoch * PRIME % self.window if total > 4 * accumulate * self.window else 0
         return batching.columns_of_text(total, self.window, columns, accumulate, shift)
 
@@ -47,29 +47,29 @@ class Text(Task):
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
         if not self.carry:
             return batching.windows_of_text(total, self.window, columns)
-        return batching.columns_of_text(total, self.window, min(columns, VALIDATED))
+        return batching.columns_of_text(total, self.window, min(columns, VALIDATION_COLUMNS))
 
     def collate(self, corpus: Corpus, rows: np.ndarray) -> Batch:
-        """Windows of tokens to predict, each with the token before it to begin from."""
+        """Windows of tokens to predict, each preceded by the token before it."""
         begins, ends = rows.T.tolist()
-        read = [self.window_of(corpus, begin, end) for begin, end in zip(begins, ends)]
+        windows = [self.read_window(corpus, begin, end) for begin, end in zip(begins, ends)]
         return Batch(
             source=None,
-            inputs=Padded.stack([window[:-1] for window in read]),
-            targets=Padded.stack([window[1:] for window in read]),
+            inputs=Padded.stack([window[:-1] for window in windows]),
+            targets=Padded.stack([window[1:] for window in windows]),
             examples=tuple(begins),
             carry=self.carry,
         ).to("cpu")
 
     @staticmethod
-    def window_of(corpus: Corpus, begin: int, end: int) -> np.ndarray:
-        """(1 + end - begin,)"""
+    def read_window(corpus: Corpus, begin: int, end: int) -> np.ndarray:
+        """Tokens from the one before `begin`.  (1 + end - begin,)"""
         if begin:
             return corpus.stream(begin - 1, end)
         return np.append(EOS, corpus.stream(0, end))
 
     def encode(self, value: str) -> np.ndarray:
-        """Lines with EOS between; the last one is not ended."""
+        """Lines with EOS between; none after the last."""
         if not isinstance(value, str):
             raise SeqloomError(f"expected a text, not {value!r}")
         lines = [np.append(EOS, self.target.encode(line)) for line in value.split("\n")]

@@ -1,7 +1,7 @@
 """The moving average of a model's weights over its training (Polyak & Juditsky 1992).
 
 average <- decay * average + (1 - decay) * weights, where the decay of step n is at most (1 + n) / (10 + n), so that
-the first, random weights are soon forgotten.
+the random initial weights soon fade.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class MovingAverage:
 
     @contextmanager
     def applied(self, module: nn.Module) -> Iterator[None]:
-        """Within, the module has the averaged weights."""
+        """Within the block, the module has the averaged weights."""
         own = {name: value.detach().clone() for name, value in weights_of(module).items()}
         load(module, self.weights, "the moving average")
         try:
             yield
         finally:
-            load(module, own, "the weights before")
+            load(module, own, "the trained weights")

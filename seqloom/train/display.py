@@ -1,7 +1,7 @@
-"""What a person sees of a training: a live panel on a terminal, plain lines anywhere else, all on stderr.
+"""The display of a training: a panel on a terminal, plain lines anywhere else, all on stderr.
 
-The trainer tells it numbers; it keeps them and draws seldom. It runs no thread of its own, so that a
-process forked for data never inherits a lock, and an interrupt leaves the terminal as it was.
+It gets numbers at every update and redraws a few times per second. It runs no thread of its own, so that a forked
+process never inherits a lock, and an interrupt leaves the terminal as it was.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-FRAME = 0.25  # seconds between two pictures of the panel
-SMOOTHING = 0.98  # how much of the average loss each update keeps
+FRAME = 0.25  # seconds between two drawings of the panel
+SMOOTHING = 0.98  # decay of the average loss per update
 
 
 class Display:
-    """The progress of one training, told to whoever watches."""
+    """Shows the progress of one training."""
 
     def __init__(self, *, stream: TextIO | None = None, interval: float = 15.0):
         """Plain lines come every `interval` seconds and at each validation."""
@@ -34,7 +34,7 @@ class Display:
         self.title, self.parameters = "", 0
         self.total_steps: int | None = None
         self.began = self.drawn = monotonic()
-        self.first: tuple[int, float] | None = None  # step and time of the first update: what the ETA counts from
+        self.first: tuple[int, float] | None = None  # step and time of the first update, from which the ETA counts
         self.step = self.epoch = self.updates = 0
         self.average = self.rate = self.learning_rate = self.gradient_norm = 0.0
         self.last_validation = self.best_validation = ""
@@ -43,7 +43,7 @@ class Display:
 
     @classmethod
     def quiet(cls) -> Self:
-        """One that prints nothing: for tests, and for all processes but the first."""
+        """A display that prints nothing: for tests, and for all processes but the first."""
         display = cls()
         display.stream = None
         return display
@@ -57,12 +57,12 @@ class Display:
         self.close()
 
     def begin(self, total_steps: int | None, parameters: int, title: str) -> None:
-        """Training starts; the steps may be unknown, when patience ends it."""
+        """Training starts; the total may be unknown."""
         self.total_steps, self.parameters, self.title = total_steps, parameters, printable(title)
         self.began = self.drawn = monotonic()
         if on_terminal(self.stream):
             console = Console(file=self.stream, force_terminal=True)
-            # stdout is left alone: it belongs to results
+            # stdout is for results
             self.live = Live(console=console, auto_refresh=False, redirect_stdout=False)
             self.live.start()
             self.live.update(self.panel(console.width), refresh=True)
@@ -73,7 +73,7 @@ class Display:
     def update(
         self, step: int, epoch: int, loss: float, rate: float, learning_rate: float, gradient_norm: float
     ) -> None:
-        """A step was made, at a rate in tokens a second."""
+        """Show an update; the rate is in tokens per second."""
         now = monotonic()
         self.first = self.first or (step, now)
         self.step, self.epoch, self.rate = step, epoch, rate
@@ -86,8 +86,8 @@ class Display:
             self.drawn = now
             self.line(self.progress())
 
-    def validated(self, step: int, results: dict[str, float], best: bool) -> None:
-        """The model was measured; best marks the best so far."""
+    def validation(self, step: int, results: dict[str, float], best: bool) -> None:
+        """Show the results of a validation; `best` marks the best so far."""
         self.last_validation = f"step {step:,}  " + "  ".join(f"{name} {value:.4g}" for name, value in results.items())
         self.last_is_best = best
         if best:
@@ -99,28 +99,28 @@ class Display:
             self.line(f"{self.progress()} | validation {self.last_validation}{'  (best so far)' if best else ''}")
 
     def sample(self, source: str, prediction: str, reference: str) -> None:
-        """One example of what the model does now."""
+        """Show one prediction of a validation."""
         self.example = printable(source), printable(prediction), printable(reference)
         if self.live:
             self.draw(monotonic())
         else:
-            source, prediction, reference = (shortened(text) for text in self.example)
+            source, prediction, reference = (shorten(text) for text in self.example)
             self.line(f"sample: {source} -> {prediction} (reference: {reference})")
 
     def say(self, text: str) -> None:
-        """A remark that stays: above the panel, or a line like the others."""
+        """Print a line that stays, above the panel if there is one."""
         if self.live:
             self.live.console.print(Text(printable(text)))
         else:
             self.line(text)
 
     def end(self, summary: str) -> None:
-        """Training is over: the last picture stays, the summary stands below it."""
+        """Training is over: print the summary below the last drawing."""
         self.close()
         self.line(summary)
 
     def close(self) -> None:
-        """Give the terminal back; a second time does nothing."""
+        """Give the terminal back; calling it twice does no harm."""
         live, self.live = self.live, None
         if live:
             live.update(self.panel(live.console.width))
@@ -128,40 +128,40 @@ class Display:
 
     @property
     def loss(self) -> float:
-        """The smoothed loss, corrected for having begun at zero."""
+        """The smoothed loss, corrected for its start at zero."""
         return self.average / (1 - SMOOTHING**self.updates) if self.updates else 0.0
 
     def remaining(self) -> float | None:
-        """Seconds to the last step, at the pace since the first; None while nobody can know."""
+        """Seconds to the last step, at the pace since the first; None while it is unknown."""
         if not self.total_steps or not self.first or self.step <= self.first[0]:
             return None
         pace = (monotonic() - self.first[1]) / (self.step - self.first[0])
         return pace * max(self.total_steps - self.step, 0)
 
     def progress(self) -> str:
-        """Where the training stands, in one line."""
+        """The progress in one line."""
         of = f"/{max(self.total_steps, self.step):,}" if self.total_steps else ""
         left = self.remaining()
         return (
             f"step {self.step:,}{of}  epoch {self.epoch}  loss {self.loss:.4f}  {self.rate:,.0f} tokens/s  "
             f"learning rate {self.learning_rate:.2e}  gradient norm {self.gradient_norm:.2f}  "
-            f"elapsed {clock(monotonic() - self.began)}" + (f"  left {clock(left)}" if left is not None else "")
+            f"elapsed {duration(monotonic() - self.began)}" + (f"  left {duration(left)}" if left is not None else "")
         )
 
     def draw(self, now: float) -> None:
-        """A new picture, unless the last one is still fresh."""
+        """Redraw the panel, unless it was drawn a moment ago."""
         if self.live and now - self.drawn >= FRAME:
             self.drawn = now
             self.live.update(self.panel(self.live.console.width), refresh=True)
 
     def panel(self, columns: int) -> Panel:
-        """The picture on a terminal so wide: numbers in two columns, then the last validation, then a sample."""
+        """The panel for a terminal of that width: numbers in two columns, then validations, then a sample."""
         left, of = self.remaining(), f" / {max(self.total_steps, self.step):,}" if self.total_steps else ""
         numbers = Table.grid(padding=(0, 2), expand=True)
         for style in ("dim", "bold", "dim", "bold"):
             numbers.add_column(style=style, no_wrap=True, ratio=None if style == "dim" else 1)
-        numbers.add_row("step", f"{self.step:,}{of}", "elapsed", clock(monotonic() - self.began))
-        numbers.add_row("epoch", str(self.epoch), "left", clock(left) if left is not None else "-")
+        numbers.add_row("step", f"{self.step:,}{of}", "elapsed", duration(monotonic() - self.began))
+        numbers.add_row("epoch", str(self.epoch), "left", duration(left) if left is not None else "-")
         numbers.add_row("loss", f"{self.loss:.4f}", "rate", f"{self.rate:,.0f} tokens/s")
         numbers.add_row("learning rate", f"{self.learning_rate:.2e}", "gradient norm", f"{self.gradient_norm:.2f}")
 
@@ -176,35 +176,35 @@ class Display:
             for name, text in zip(("source", "prediction", "reference"), self.example):
                 words.add_row(name, Text(text))
 
-        bar = Table.grid(expand=True)  # a bar alone ends no line
+        bar = Table.grid(expand=True)  # a bar alone does not end its line
         if self.total_steps:
             bar.add_row(ProgressBar(total=self.total_steps, completed=self.step))
         title = Text(f"{self.title} · {self.parameters:,} parameters")
-        width = min(columns - 3, 100)  # room for the ^C a terminal echoes: wrapped, it would shift the picture
+        width = min(columns - 3, 100)  # room for an echoed ^C: wrapped, it would shift the panel
         return Panel(Group(bar, numbers, words), title=title, title_align="left", border_style="cyan", width=width)
 
     def line(self, text: str) -> None:
-        """A plain line, of printable characters only."""
+        """Print a plain line, of printable characters only."""
         if self.stream:
             print(printable(text), file=self.stream, flush=True)
 
 
 def on_terminal(stream: TextIO | None) -> bool:
-    """Can the stream be drawn on?"""
+    """Whether the stream can be drawn on."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") not in (None, "dumb", "unknown")
 
 
 def printable(text: str) -> str:
-    """The text without control characters: data may hold any, and a terminal would obey them."""
+    """The text without control characters: data may contain any, and a terminal would obey them."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def shortened(text: str, length: int = 120) -> str:
+def shorten(text: str, length: int = 120) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def clock(seconds: float) -> str:
-    """Seconds as a person reads them: 0:07, 12:34, 1:02:03."""
+def duration(seconds: float) -> str:
+    """0:07, 12:34, 1:02:03."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,7 +1,7 @@
 """Optimisers, and their state as named tensors.
 
-A parameter's state is stored under its name: "decoder.embedding.weight/exp_avg". Learning rates and other
-settings are not state: the recipe and the schedule say them anew at each step.
+A parameter's state is stored under its name: "decoder.embedding.weight/exp_avg". The learning rate and other settings
+are not state: they come from the recipe and the schedule.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
 
-Scalars = dict[str, float]  # the part of a state that is numbers, not tensors
+Scalars = dict[str, float]  # the numbers of an optimiser's state
 
 
 class NamedOptimiser:
-    """A torch optimiser that knows what its parameters are called."""
+    """A torch optimiser whose state is stored by the names of its parameters."""
 
     def __init__(self, module: nn.Module, settings: Settings):
         trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
@@ -38,7 +38,7 @@ class NamedOptimiser:
             if names
         ]
         rate: dict[str, Any] = {"lr": settings.learning_rate}
-        fused = self.parameters[0].device.type in ("cpu", "cuda")  # one kernel for all of the update
+        fused = self.parameters[0].device.type in ("cpu", "cuda")  # one kernel for the whole update
         if settings.optimiser == "sgd":
             self.torch: torch.optim.Optimizer = torch.optim.SGD(groups, **rate, momentum=settings.momentum, fused=fused)
         elif settings.optimiser == "adam":
@@ -50,12 +50,11 @@ class NamedOptimiser:
         for group in self.torch.param_groups:
             group["lr"] = learning_rate
         self.torch.step()
-        torch.autograd.graph.increment_version(self.parameters)  # fused kernels forget to, and copies are kept by it
 
     def scale_and_clip(self, scale: float, clip: float) -> float:
-        """Multiply all gradients, bound their global norm, and return the norm there was before the bound.
+        """Scale all gradients, clip their global norm, and return the norm before clipping.
 
-        What an objective learns for itself, such as a baseline, is bound by itself: it must not slow the model.
+        Parameters of the objective, such as a baseline's, are clipped on their own: they must not slow the model.
         """
         norms = []
         for parameters in (self.of_model, self.of_objective):
@@ -64,16 +63,16 @@ class NamedOptimiser:
                 continue
             torch._foreach_mul_(gradients, scale)
             norm = torch.nn.utils.get_total_norm(gradients)
-            if clip and norm.isfinite():  # clipping by a norm that is none would break the gradients that are whole
+            if clip and norm.isfinite():  # else clipping would break the finite gradients, too
                 torch.nn.utils.clip_grads_with_norm_(parameters, clip, norm)
             norms.append(norm.item())
         return norms[0] if all(map(math.isfinite, norms)) else math.nan
 
-    def forget_gradients(self) -> None:
+    def clear_gradients(self) -> None:
         self.torch.zero_grad(set_to_none=True)
 
     def state(self) -> tuple[dict[str, Tensor], Scalars]:
-        """All there is to remember, as tensors and as plain numbers."""
+        """The state of all parameters, as tensors and as numbers."""
         tensors: dict[str, Tensor] = {}
         scalars: Scalars = {}
         for name, parameter in zip(self.names, self.parameters, strict=True):
@@ -85,7 +84,7 @@ class NamedOptimiser:
         return tensors, scalars
 
     def load(self, tensors: Mapping[str, Tensor], scalars: Scalars, origin: str) -> None:
-        """Put back what `state` gave; the origin is named where it does not fit."""
+        """Load what `state` returned; errors name the origin."""
         numbers = {name: number for number, name in enumerate(self.names)}
         states: dict[int, dict[str, Any]] = {}
         for key, value in {**tensors, **scalars}.items():

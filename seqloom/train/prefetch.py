@@ -1,4 +1,4 @@
-"""The next batch, made beside the training while this one is computed with."""
+"""The next batch, made in a thread while the model is computing with this one."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from seqloom.types import Batch
 
 
-class Ahead:
-    """Batches by a function of where they stand, which may have been asked to begin with one before it is wanted."""
+class Prefetch:
+    """Prefetches one batch in a thread; `make` must be a pure function of the key."""
 
     def __init__(self, make: Callable[..., Batch]):
         self.make = make
         self.worker: ThreadPoolExecutor | None = None
-        self.begun: dict[tuple[Hashable, ...], Future[Batch]] = {}
+        self.pending: dict[tuple[Hashable, ...], Future[Batch]] = {}
 
-    def begin(self, *place: Hashable) -> None:
+    def begin(self, *key: Hashable) -> None:
+        """Start making the batch with this key; one that was never fetched is dropped."""
         if self.worker is None:
             self.worker = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        if place not in self.begun:
-            self.begun = {place: self.worker.submit(self.make, *place)}
+        if key not in self.pending:
+            self.pending = {key: self.worker.submit(self.make, *key)}
 
-    def get(self, *place: Hashable) -> Batch:
-        future = self.begun.pop(place, None)
-        return self.make(*place) if future is None else future.result()
+    def get(self, *key: Hashable) -> Batch:
+        future = self.pending.pop(key, None)
+        return self.make(*key) if future is None else future.result()
 
     def close(self) -> None:
-        """Whoever asks again opens it again."""
+        """End the thread; `begin` starts another."""
         if self.worker is not None:
             self.worker.shutdown(wait=True, cancel_futures=True)
-        self.worker, self.begun = None, {}
+        self.worker, self.pending = None, {}

@@ -1,4 +1,4 @@
-"""Where training stands, in plain numbers: all of a trainer's state that is not a tensor."""
+"""The numbers of a training: all of a trainer's state that is not a tensor."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from seqloom.storage.history import Results
 
 
 @dataclass
-class Standing:
-    """Where training stands: all of the trainer's state that is not a tensor. The trainer.json of a checkpoint."""
+class TrainingState:
+    """How far a training is. Stored in the trainer.json of a checkpoint, under these names."""
 
     step: int = 0  # updates so far, skipped ones included
     epoch: int = 0
@@ -22,15 +22,19 @@ class Standing:
     halvings: int = 0  # of the learning rate, by the plateau schedule
     faults: int = 0  # updates in a row that were not finite
     best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
-    window: dict[str, float] = field(default_factory=dict)  # sums since the last log line
+    window: dict[str, float] = field(default_factory=dict)  # sums since the last line of metrics.jsonl
     metrics: int = 0  # bytes of metrics.jsonl
 
-    def note(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
-        """Enter a validation in the list of the best; was it the best so far? The sign is +1 where more is better."""
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Take the numbers of a checkpoint."""
+        vars(self).update(vars(TrainingState(**stored)))
+
+    def add_validation(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
+        """Add a validation to the `keep` best; whether it is the best so far. The sign is +1 if higher is better."""
         finite = math.isfinite(value)
 
         def rank(entry: dict[str, Any]) -> tuple[float, float, int]:
-            """Best first. Among equals the lower loss counts: a metric may stand at zero for long."""
+            """Best first. Among equals the lower loss wins: a metric may stay at zero for long."""
             return -sign * entry["value"], entry["results"].get("loss", 0.0), entry["step"]
 
         entry = {"step": self.step, "value": value, "results": results}

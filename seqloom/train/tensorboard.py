@@ -9,7 +9,7 @@ from pathlib import Path
 from seqloom.errors import SeqloomError
 
 
-class Track:
+class TensorBoard:
     def __init__(self, folder: Path, step: int):
         try:
             from torch.utils.tensorboard import SummaryWriter

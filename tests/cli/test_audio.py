@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 import seqloom
-from seqloom.data.codecs import audio
+from seqloom.data.codecs import sound
 from seqloom.errors import SeqloomError
 from seqloom.train.display import Display
 from tests.cli.conftest import Command, toml, tsv, written
@@ -99,7 +99,11 @@ class TestAListener:
         good = (data / "tunes.tsv").read_text()
         written(data / "broken.wav", "no sound")
         bad = written(data / "bad.tsv", good + "broken.wav\tlow\ngone.wav\tlow\n")
-        says(command("evaluate", listener, "--data", bad).complaint, f"{bad}, line 21", "broken.wav is no sound")
+        says(
+            command("evaluate", listener, "--data", bad).complaint,
+            f"{bad}, line 21",
+            "broken.wav is not a readable sound file",
+        )
         outcome = fine(command("evaluate", listener, "--data", bad, "--skip-bad"))
         assert json.loads(outcome.out) == measured
         assert outcome.err == "Skipped 2 bad lines: 2 x unreadable source (first at line 21).\n"
@@ -109,7 +113,7 @@ class TestAListener:
         ("line", "words"),
         [
             ("nowhere.wav", ["nowhere.wav", "no such file"]),
-            ("text.wav", ["text.wav is no sound", "WAV or FLAC"]),
+            ("text.wav", ["text.wav is not a readable sound file", "WAV or FLAC"]),
             ("short.wav", ["short.wav lasts 10 ms"]),
         ],
     )
@@ -121,7 +125,7 @@ class TestAListener:
             seqloom.load(listener).predict([line])
 
     def test_another_rate_is_said_once(self, command: Command, listener: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(audio, "SAID", set())
+        monkeypatch.setattr(sound, "RESAMPLED", set())
         for name in "ab":
             soundfile.write(f"{name}.wav", tune(["low", "high"], 16000), 16000)
         outcome = fine(command("predict", listener, stdin="a.wav\nb.wav\n"))
@@ -169,13 +173,13 @@ class TestTraining:
 
     def test_a_target_of_sound_is_refused_before_the_data_is_read(self, command: Command) -> None:
         outcome = training_complaint(command, RECIPE, "--data", "nowhere.tsv", "--set", "task.target=audio")
-        says(outcome, "task", "can be read but not written")
+        says(outcome, "task", "a source, not a target")
 
     def test_numbers_that_are_none_are_skipped_too(self, command: Command) -> None:
         recipe = copy.deepcopy(RECIPE)
         recipe["task"]["source"] = "numbers"
         rows = [(f"0.{number} 1 2", "low high") for number in range(20)]
         data = tsv(rows=[*rows[:2], ("0.1 x", "low"), *rows[2:]])
-        says(training_complaint(command, recipe, "--data", data), "pairs.tsv, line 3", "'x' is none")
+        says(training_complaint(command, recipe, "--data", data), "pairs.tsv, line 3", "'x' is not a number")
         said = fine(command("train", toml(recipe), "--data", data, "--out", "out", "--skip-bad")).err
         assert "Skipped 1 training line: 1 x unreadable source (first at line 3)." in said

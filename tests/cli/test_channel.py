@@ -100,4 +100,4 @@ def test_mistakes(command: Command, direct: Path, channel: Path, lm: Path, trans
     assert "channel_weight = -1.0" in complaint(direct, "--channel", channel, "--channel-weight", -1)
     assert "--channel-weight = 0.5: there is nothing to weigh" in complaint(direct, "--channel-weight", 0.5)
     assert "--length-bonus = 0.5: goes with a noisy channel" in complaint(direct, "--length-bonus", 0.5)
-    assert "answer each token at once" in complaint(channel, "--channel", direct)
+    assert "one state per token" in complaint(channel, "--channel", direct)

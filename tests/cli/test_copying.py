@@ -58,7 +58,7 @@ def test_a_run_that_copies_predicts_measures_explains_and_comes_back(command: Co
     assert measured["copy_recall"] == 100
     told = fine(command("explain", run, "see Zork now", "--out", "page.html")).out
     assert "Zork" in told
-    assert "copies:" in told
+    assert "copying:" in told
     assert "Zork" in Path("page.html").read_text()
     model = seqloom.load("out")
     assert model.predict(["see Zork now"]) == [best["text"]]
@@ -112,7 +112,7 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
         (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write token by token"),
         (
             recipe(encoder={"type": "pyramidal", "embedding_size": 8, "size": 8, "layers": 2}),
-            'encoder.type = "pyramidal": makes a state of 2 tokens',
+            'decoder.type = "copy": needs one encoder state per token, but this encoder merges 2',
         ),
     ],
 )

@@ -114,7 +114,7 @@ def test_what_only_a_run_can_do_is_refused(command, folders, verb):
 def test_what_an_engine_cannot_do_is_refused(command, folders):
     said = command("predict", folders["ctranslate2"], "--require", "1", stdin="123\n").complaint
     assert (
-        said == "the constraint Required: CTranslate2 cannot do that; leave it out, or ask the run it was exported from"
+        said == "the constraint Required: CTranslate2 cannot do that; leave it out, or use the run it was exported from"
     )
 
 
@@ -154,8 +154,8 @@ def test_the_folder_is_named_after_the_run(command, transformer, tmp_path):
 def test_what_cannot_be_exported_is_refused_and_leaves_nothing(command, transformer, translator, language_model):
     for run, to, reason in (
         (translator, "ctranslate2", "takes a Transformer that reads tokens"),
-        (transformer, "onnx", "takes decoders whose state does not grow: use --to ctranslate2"),
-        (language_model, "onnx", "takes one model that reads a source"),
+        (transformer, "onnx", "does not support decoders with a KV cache: use --to ctranslate2"),
+        (language_model, "onnx", "supports one model that reads a source"),
         (transformer, "onx", 'no such engine (did you mean "onnx"?)'),
         (Path("nowhere"), "onnx", "is not a run folder"),
     ):

@@ -40,7 +40,7 @@ class TestObjectives:
             (["objective=margin", "train.select_by=exact"], ["search.rank_by", '"sum"', '"last"']),
             (
                 ["objective=margin", "train.select_by=exact", "search.rank_by=last", "objective.constrained=true"],
-                ["objective", "constrains nothing", "task.bag"],
+                ["objective", "has no constraints", "task.bag"],
             ),
         ],
     )
@@ -53,7 +53,7 @@ class TestObjectives:
     def test_a_language_model_has_no_outputs_to_improve(self, command: Command) -> None:
         data = written("lines.txt", "".join(f"{target}\n" for _, target in pairs()))
         message = training_complaint(command, LANGUAGE_MODEL, "--data", data, "--set", "objective=expected_reward")
-        says(message, "expected_reward", "which a language model has not")
+        says(message, "expected_reward", "which a language model does not have")
 
 
 class TestData:

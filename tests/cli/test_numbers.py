@@ -108,7 +108,7 @@ class TestAnAdder:
     @pytest.mark.parametrize(
         ("line", "words"),
         [
-            ("0.1,0 x,1", ["'x' is none"]),
+            ("0.1,0 x,1", ["'x' is not a number"]),
             ("0.1 0.2", ["1 component", "expected 2"]),
             ("0.1,0 0.2", ["vector 2"]),
             ("nan,0", ["not finite"]),
@@ -123,7 +123,7 @@ class TestAnAdder:
             (lambda: model.predict([[[1, 2, 3]]]), "expected 2"),
             (lambda: model.predict([None]), "None"),
             (lambda: model.predict([PAIRS[0][0]], beam_size=2), "beam_size"),
-            (lambda: model.evaluate([([[0.1, 0.2]], "x")]), "'x' is none"),
+            (lambda: model.evaluate([([[0.1, 0.2]], "x")]), "'x' is not a number"),
         ):
             with pytest.raises(SeqloomError) as caught:
                 mistake()
@@ -173,7 +173,7 @@ class TestRecipesThatDoNotFit:
 
     def test_a_target_of_several_vectors_is_told(self, command: Command) -> None:
         rows = [(source, "1 2") for source, _ in PAIRS]
-        says(training_complaint(command, small(), "--data", tsv(rows=rows)), "one vector a source", "has 2")
+        says(training_complaint(command, small(), "--data", tsv(rows=rows)), "one vector per source", "has 2")
 
     def test_a_perplexity_of_numbers_cannot_choose_a_checkpoint(self, command: Command) -> None:
         outcome = command("train", toml(small()), "--data", tsv(rows=PAIRS), "--out", "out",

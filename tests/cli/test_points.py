@@ -11,7 +11,7 @@ import pytest
 
 import seqloom
 from seqloom.analysis import plot
-from seqloom.analysis.points import picture, ways
+from seqloom.analysis.points import paths, points_figure
 from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.hull import hull
 from seqloom.data.generators.sorting import sorting
@@ -67,16 +67,16 @@ def test_pictures_for_studies(command: Command, run: str) -> None:
     pytest.importorskip("matplotlib")
     model = seqloom.load(run)
     found = [model.explain(source, truth=truth) for source, truth in PAIRS[:4]]
-    plot.save(picture([each.points for each in found], ["a", "b"]), "points.png")
+    plot.save(points_figure([each.points for each in found], ["a", "b"]), "points.png")
     assert Path("points.png").stat().st_size > 5000
-    assert ways([0, 1, 2, 1, 2, 3], triangles=True) == [[0, 1, 2, 0], [1, 2, 3, 1]]
-    assert ways([0, 1, 2, 0], triangles=False) == [[0, 1, 2, 0]]
+    assert paths([0, 1, 2, 1, 2, 3], triangles=True) == [[0, 1, 2, 0], [1, 2, 3, 1]]
+    assert paths([0, 1, 2, 0], triangles=False) == [[0, 1, 2, 0]]
 
 
 def test_a_picture_without_points_is_one_line() -> None:
     for drawn, complaint in (([], "no points were given"), ([None], "an explanation without points")):
         with pytest.raises(SeqloomError, match=complaint):
-            picture(drawn)
+            points_figure(drawn)
 
 
 def test_no_place_that_may_not_follow_might_have_stood_there(command: Command, run: str) -> None:
@@ -97,7 +97,7 @@ def test_no_place_that_may_not_follow_might_have_stood_there(command: Command, r
     ("words", "complaint"),
     [
         ((SOURCE, "--truth", "0 9 1"), "place 9 is beyond a source of 4 elements"),
-        ((SOURCE, "--truth", "zero"), "whole numbers from 0 on"),
+        ((SOURCE, "--truth", "zero"), "integers from 0 on"),
         (("0.1,0.1 0.2,0.3",), "a ring needs 3 elements or more, and the source '0.1,0.1 0.2,0.3' has 2"),
         (("0.1 0.2 0.3",), "vectors of 1 component; expected 2"),
     ],

@@ -13,12 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import seqloom
+from seqloom.cli.main import VERBS, app
 from seqloom.config.complete import complete
 from seqloom.config.recipes import read_recipe
 from seqloom.errors import SeqloomError
@@ -374,3 +376,13 @@ def test_an_interrupt_saves_says_how_to_go_on_and_resuming_goes_on(command: Comm
     longer = sets(f"train.steps={saved.step + 2}")
     assert f"resumed at step {saved.step}" in fine(command("train", "--resume", "--out", "out", *longer)).err
     assert fine(command("predict", "out", stdin="12\n")).out.count("\n") == 1
+
+
+def test_the_list_of_verbs_says_what_each_verb_says_of_itself():
+    """Help in one line stands in a table, so that listing verbs imports none of them."""
+    for name, (_, about) in VERBS.items():
+        command = app.get_command(click.Context(app), name)
+        assert command is not None
+        assert command.name == name
+        first = (command.help or "").partition("\n")[0]
+        assert about.rstrip(".").split(":")[0].split(",")[0][:24] in first, (name, first)

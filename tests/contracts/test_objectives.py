@@ -1,32 +1,23 @@
 """What holds for every objective that compares tokens and trains every kind of decoder, with each."""
 
-from inspect import Parameter, signature
+import copy
 
 import numpy as np
 import pytest
 import torch
 
-from seqloom.config.discovery import parts
 from seqloom.objectives.cross_entropy import CrossEntropy
+from tests.building import objectives_of_any_decoder
 from tests.exact import toy
 
-OBJECTIVES = {name: part for name, part in parts("objectives").items() if part.compares == "symbols" and not part.needs}
+OBJECTIVES = objectives_of_any_decoder()
 TARGETS = ((4, 5, 5, 4), (5,), (5, 4, 4))
 
 
 @pytest.fixture(params=OBJECTIVES)
 def objective(request):
     """With what the program would give it, and its defaults."""
-    known = {
-        "vocabulary": toy.VOCABULARY,
-        "hidden_size": 4,
-        "decode": lambda symbols: " ".join(map(str, symbols)),
-        "constraints": lambda source: [],
-    }
-    part = OBJECTIVES[request.param]
-    asked = [name for name, argument in signature(part).parameters.items() if argument.default is Parameter.empty]
-    torch.manual_seed(1)
-    return part(**{name: known[name] for name in asked}).double()
+    return copy.deepcopy(OBJECTIVES[request.param])
 
 
 @pytest.fixture(params=[*toy.KINDS, *toy.FURTHER])

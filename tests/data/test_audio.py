@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data import dataset
-from seqloom.data.codecs import audio
+from seqloom.data.cache import codec_key
+from seqloom.data.codecs import sound
 from seqloom.data.codecs.audio import Audio
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.data.codecs.text import Text
@@ -85,14 +86,14 @@ class TestFeatures:
         assert codec.encode(sound).dtype == np.float32
         assert np.allclose(codec.encode(sound), expected, atol=2e-3)
 
-    def test_frames_are_stacked_and_those_that_fill_no_position_are_dropped(self):
+    def test_frames_are_stacked_and_the_rest_is_dropped(self):
         sound = noise(8000)
         frames = Audio(stack=1, normalise=False).encode(sound)
         stacked = Audio(stack=4, normalise=False).encode(sound)
         assert (len(frames), stacked.shape) == (98, (24, 160))
         assert np.array_equal(stacked.reshape(-1, 40), frames[:96])
 
-    def test_how_wide_and_how_long_a_position_is_is_known_before_anything_is_learned(self):
+    def test_features_and_seconds_are_known_before_fitting(self):
         codec = Audio(mels=20, stack=2, shift_ms=12.5)
         assert (codec.features, codec.seconds, codec.vocabulary) == (40, 0.025, None)
         assert codec.pieces(np.zeros((3, 40))) == ["0.00 s", "0.03 s", "0.05 s"]
@@ -129,14 +130,14 @@ class TestValues:
         assert np.allclose(FITTED.encode(both), expected, atol=1e-4)
         assert np.allclose(FITTED.encode(recorded(tmp_path / "a.wav", both, subtype="FLOAT")), expected, atol=1e-4)
 
-    def test_another_rate_is_resampled_which_is_said_once(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr(audio, "SAID", set())
+    def test_another_rate_is_resampled_and_reported_once(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(sound, "RESAMPLED", set())
         time = np.arange(32000) / 16000
         tone, same = (np.sin(2 * np.pi * 700 * each) * 0.3 for each in (time, time[::2]))
         high = recorded(tmp_path / "high.wav", tone, 16000)
         found = FITTED.encode(high), FITTED.encode((tone, 16000))
-        told = "has 16,000 samples a second; like all of that rate it is resampled to 8,000."
-        assert capsys.readouterr().err == f"{high} {told}\n"
+        report = "has 16,000 samples per second; like all of that rate it is resampled to 8,000."
+        assert capsys.readouterr().err == f"{high} {report}\n"
         expected = FITTED.encode(same)
         for each in found:
             assert each.shape == expected.shape
@@ -148,10 +149,10 @@ class TestValues:
         [
             ("nowhere.wav", ["nowhere.wav", "no such file"]),
             (".", [". cannot be read", "path of a recording"]),
-            ("text.wav", ["text.wav is no sound", "Format not recognised", "WAV or FLAC"]),
-            ("nothing.wav", ["nothing.wav is no sound"]),
+            ("text.wav", ["text.wav is not a readable sound", "Format not recognised", "WAV or FLAC"]),
+            ("nothing.wav", ["nothing.wav is not a readable sound"]),
             ("empty.wav", ["empty.wav is empty"]),
-            ("cut.flac", ["cut.flac is no sound"]),
+            ("cut.flac", ["cut.flac is not a readable sound"]),
             ("cut.wav", ["cut.wav is cut off"]),
             ("short.wav", ["short.wav lasts 44.9 ms", "at least 45 ms"]),
             ("nan.wav", ["nan.wav has samples that are not finite"]),
@@ -166,14 +167,14 @@ class TestValues:
             (np.zeros(8000, dtype=np.uint8), ["uint8", "int16"]),
             ([1] * 8000, ["int64"]),
             ([[1.0], [1.0, 2.0]], ["ragged"]),
-            ((np.zeros(8000), 0), ["samples and rate"]),
-            ((np.zeros(8000), "8000"), ["samples and rate"]),
-            ((np.zeros(8000), 8000, 1), ["samples and rate"]),
+            ((np.zeros(8000), 0), ["is not (samples, rate)"]),
+            ((np.zeros(8000), "8000"), ["is not (samples, rate)"]),
+            ((np.zeros(8000), 8000, 1), ["is not (samples, rate)"]),
             (np.full(8000, np.inf), ["the sound has samples that are not finite"]),
         ],
         ids=str,
     )
-    def test_what_is_no_sound_is_named_by_all_who_meet_it(self, tmp_path, monkeypatch, value, words):
+    def test_what_is_not_a_sound_is_named(self, tmp_path, monkeypatch, value, words):
         monkeypatch.chdir(tmp_path)
         Path("text.wav").write_text("no sound\n" * 100)
         Path("nothing.wav").write_bytes(b"")
@@ -188,7 +189,7 @@ class TestValues:
             assert [word for word in words if word not in message] == []
             assert len(message) < 250
 
-    def test_a_recording_of_unknown_length_is_no_torn_one(self, tmp_path):
+    def test_a_recording_of_unknown_length_is_not_cut_off(self, tmp_path):
         path = recorded(tmp_path / "a.wav", noise(8000))
         content = Path(path).read_bytes()
         Path(path).write_bytes(content[:4] + b"\xff\xff\xff\x7f" + content[8:40] + b"\xff\xff\xff\x7f" + content[44:])
@@ -197,9 +198,9 @@ class TestValues:
     def test_the_shortest_sound_is_one_position(self):
         assert FITTED.encode(noise(360)).shape == (1, 120)
 
-    def test_a_sound_is_no_output(self):
+    def test_sound_cannot_be_a_target(self):
         assert "source, not a target" in complaint(FITTED.decode, np.zeros((1, 120)))
-        with pytest.raises(ValueError, match="can be read but not written"):
+        with pytest.raises(ValueError, match="a source, not a target"):
             Pairs(source=Text(), target=Audio())
 
     @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ class TestValues:
             ({"time_masks": 1, "normalise": False}, "normalise = false"),
         ],
     )
-    def test_settings_that_make_no_sense_are_refused(self, arguments, word):
+    def test_impossible_settings_are_refused(self, arguments, word):
         with pytest.raises(ValueError, match=word):
             Audio(**arguments)
 
@@ -223,7 +224,7 @@ class TestValues:
         monkeypatch.setitem(sys.modules, name, None)
         content = io.BytesIO()
         soundfile.write(content, noise(16000), 16000, format="WAV")
-        samples = {"soundfile": lambda: audio.from_file("a.wav", content.getvalue())}
+        samples = {"soundfile": lambda: sound.from_file("a.wav", content.getvalue())}
         ask = samples.get(name, lambda: FITTED.encode((noise(16000), 16000)))
         assert complaint(ask) == 'sound needs the extra "audio": pip install "seqloom[audio]"'
 
@@ -235,13 +236,13 @@ class TestLearned:
         again = Audio().load(tmp_path, "source")
         assert np.array_equal(again.encode(noise(8000)), FITTED.encode(noise(8000)))
 
-    def test_damaged_statistics_are_told(self, tmp_path):
+    def test_damaged_statistics_are_refused(self, tmp_path):
         assert "source.audio.json cannot be read" in complaint(Audio().load, tmp_path, "source")
         short = {"mean": [0.0] * 39, "deviation": [1.0] * 39}
         zero, wild = ({"mean": [0.0] * 40, "deviation": [number] * 40} for number in (0.0, float("nan")))
         for content in ("[]", "{", '{"mean": 3}', json.dumps(short), json.dumps(zero), json.dumps(wild)):
             (tmp_path / "source.audio.json").write_text(content)
-            assert "no statistics of this audio" in complaint(Audio().load, tmp_path, "source")
+            assert "no statistics for this codec" in complaint(Audio().load, tmp_path, "source")
 
     def test_what_is_not_fitted_says_so(self):
         assert "fit it or load it" in complaint(Audio().encode, noise(8000))
@@ -286,7 +287,7 @@ class TestStreams:
     def test_a_stream_that_changes_its_rate_is_refused(self):
         feed = FITTED.feed()
         feed.feed(noise(100))
-        assert "8,000 samples a second and goes on with 16,000" in complaint(feed.feed, (noise(100), 16000))
+        assert "8,000 samples per second and continues with 16,000" in complaint(feed.feed, (noise(100), 16000))
 
 
 def spec_augment(**changes):
@@ -374,7 +375,7 @@ def refuse(self, *arguments):
 
 
 class TestData:
-    def test_paths_begin_at_the_folder_of_their_table_wherever_one_stands(self, tmp_path, monkeypatch):
+    def test_paths_are_relative_to_the_folder_of_their_table(self, tmp_path, monkeypatch):
         table = folder_of_sounds(tmp_path / "data")
         monkeypatch.chdir(tmp_path)
         found, codec = prepared("data/sounds.tsv", tmp_path / "cache")
@@ -385,7 +386,7 @@ class TestData:
         monkeypatch.chdir(table.parent)
         assert prepared("sounds.tsv", tmp_path / "cache")[0].valid_examples == found.valid_examples
 
-    def test_paths_that_lead_nowhere_from_there_begin_at_the_current_folder(self, tmp_path, monkeypatch):
+    def test_paths_that_do_not_exist_there_are_relative_to_the_current_folder(self, tmp_path, monkeypatch):
         table = folder_of_sounds(tmp_path / "data")
         (tmp_path / "lists").mkdir()
         table = table.rename(tmp_path / "lists" / "sounds.tsv")
@@ -411,7 +412,7 @@ class TestData:
         valid = [(str(tmp_path / "other.wav"), "number 3")]
         assert prepared(table, tmp_path / "cache", valid)[0].report.leaks == 1
 
-    def test_what_was_found_is_remembered_until_a_recording_changes(self, tmp_path, monkeypatch):
+    def test_the_cache_is_used_until_a_recording_changes(self, tmp_path, monkeypatch):
         table = folder_of_sounds(tmp_path / "data")
         first, _ = prepared(table, tmp_path / "cache")
         with monkeypatch.context() as patch:
@@ -441,7 +442,7 @@ class TestData:
         assert "no tab" in message
         rewritten(tmp_path / "data", [*lines[:4], bad[0], *lines[4:], bad[1], bad[2]])
         message = complaint(prepared, table, tmp_path / "cache")
-        assert message.startswith(f"{table}, line 5: {tmp_path / 'data/clips/text.wav'} is no sound")
+        assert message.startswith(f"{table}, line 5: {tmp_path / 'data/clips/text.wav'} is not a readable sound")
         assert message.endswith("skip bad lines with --skip-bad")
         found, _ = prepared(table, tmp_path / "cache", valid=table, skip_bad=True)
         assert (len(found.train), len(found.valid), len(found.valid_examples)) == (12, 12, 12)
@@ -458,8 +459,8 @@ class TestData:
 
     def test_other_masks_need_no_other_corpus(self, tmp_path):
         plain, masked = (Audio(time_masks=masks).fit([noise(8000)]) for masks in (0, 2))
-        assert dataset.codec_key(plain) == dataset.codec_key(masked)
-        assert dataset.codec_key(plain) != dataset.codec_key(Audio(stack=2).fit([noise(8000)]))
+        assert codec_key(plain) == codec_key(masked)
+        assert codec_key(plain) != codec_key(Audio(stack=2).fit([noise(8000)]))
 
 
 class TestSpokenDigits:

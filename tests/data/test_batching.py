@@ -1,4 +1,4 @@
-"""Batching: every example once, within the budget, with little padding, and the same plan for the same question."""
+"""Batching: every example once, within the budget, with little padding, the same plan for the same arguments."""
 
 import time
 
@@ -49,7 +49,7 @@ def test_a_batch_takes_as_many_rows_as_fit():
     assert others == [9] * 10
 
 
-def test_an_example_beyond_the_budget_stands_alone():
+def test_an_example_beyond_the_budget_is_a_batch_alone():
     lengths = np.array([[3, 3], [500, 2], [3, 3]], dtype=np.int32)
     assert sorted(map(sorted, batches_list(plan(lengths, 100, 0, 0)))) == [[0, 2], [1]]
 

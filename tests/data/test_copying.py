@@ -1,14 +1,13 @@
-"""Words that a vocabulary lacks, told apart by their places; written as their source spells them."""
+"""Copying: words outside the vocabulary are tokens by their position, spelled as in their source."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from seqloom.data.cache import settings_of
+from seqloom.data.cache import codec_key, codec_settings
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.text import Text
-from seqloom.data.dataset import codec_key
 from seqloom.data.special_tokens import EOS, SPECIAL, UNK, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.tasks.pairs import Pairs
@@ -28,7 +27,7 @@ def test_unknown_words_of_a_source_are_their_first_places() -> None:
         known + 3,
         known + 1,
     ]
-    assert all(first <= symbol < known for symbol in codec.read("i am tom").tolist())
+    assert all(first <= token < known for token in codec.read("i am tom").tolist())
 
 
 def test_unknown_words_of_a_target_are_copies_if_the_source_has_them() -> None:
@@ -38,14 +37,14 @@ def test_unknown_words_of_a_target_are_copies_if_the_source_has_them() -> None:
     assert codec.encode("Zork").tolist() == [UNK]  # a prefix has no source
 
 
-def test_copies_are_spelled_as_their_source_spells_them() -> None:
+def test_copies_are_spelled_as_in_their_source() -> None:
     codec = words(lowercase=True)
     source = "I   met ZoRK"
-    symbols = codec.encode("i am zork", source)
-    assert codec.decode([*symbols, EOS, 5], source) == "i am ZoRK"
-    assert codec.decode(torch.tensor(symbols), source) == "i am ZoRK"
-    assert codec.decode(symbols) == "i am ⁇"
-    assert codec.pieces([*symbols.tolist(), UNK], source) == ["i", "am", "ZoRK", "<unk>"]
+    tokens = codec.encode("i am zork", source)
+    assert codec.decode([*tokens, EOS, 5], source) == "i am ZoRK"
+    assert codec.decode(torch.tensor(tokens), source) == "i am ZoRK"
+    assert codec.decode(tokens) == "i am ⁇"
+    assert codec.pieces([*tokens.tolist(), UNK], source) == ["i", "am", "ZoRK", "<unk>"]
 
 
 def test_places_of_small_letters_are_those_of_their_source() -> None:
@@ -56,12 +55,12 @@ def test_places_of_small_letters_are_those_of_their_source() -> None:
     assert codec.decode(codec.encode("x", source), source) == "X"
 
 
-def test_symbols_of_both_sides_correspond() -> None:
+def test_tokens_of_both_sides_correspond() -> None:
     ours, theirs = words(), words("am you", "am you", "am you tom")
     found = correspondence(ours, theirs)
-    for symbol, other in enumerate(found):
-        text = ours.decode([symbol])
-        expected = symbol if symbol < len(SPECIAL) else int(theirs.encode(text)[0])
+    for token, other in enumerate(found):
+        text = ours.decode([token])
+        expected = token if token < len(SPECIAL) else int(theirs.encode(text)[0])
         assert other == expected
     assert UNK in found[len(SPECIAL) :]
 
@@ -72,7 +71,7 @@ def test_it_is_saved_and_read_back_and_never_taken_for_the_plain_codec(tmp_path:
     again = Copying(codec=Text(units="word", size=3)).load(tmp_path, "target")
     assert again.vocabulary == codec.vocabulary
     assert codec_key(again) == codec_key(codec) != codec_key(codec.codec)
-    assert settings_of(codec) == {"units": "word", "size": 3, "lowercase": False}
+    assert codec_settings(codec) == {"units": "word", "size": 3, "lowercase": False}
 
 
 def test_with_one_vocabulary_both_sides_are_one_codec() -> None:
@@ -96,12 +95,12 @@ def test_what_cannot_be_copied_is_refused(source: Text | None, target: Text, mes
         Pairs(source=source, target=target, copy=True)
 
 
-def test_predictions_are_measured_as_the_codec_spells() -> None:
+def test_predictions_are_normalised_before_they_are_compared() -> None:
     text = {"units": "word", "lowercase": True}
     task = Pairs(source=Text(**text), target=Text(**text), copy=True, metrics=("exact", "copy_recall"))  # type: ignore[arg-type]
     assert task.measure(["i am ZoRK"], [["i am zork"]], ["ZoRK"]) == {"exact": 100.0, "copy_recall": 100.0}
 
 
-def test_a_text_that_comes_piece_by_piece_has_no_places_yet() -> None:
+def test_text_to_copy_from_cannot_be_streamed() -> None:
     with pytest.raises(SeqloomError, match="cannot be streamed"):
         words().feed()

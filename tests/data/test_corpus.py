@@ -1,4 +1,4 @@
-"""Corpus: what was written is read, whole or not at all, in memory that does not grow."""
+"""Corpus: what was written is read back, whole or not at all, in memory that does not grow."""
 
 import subprocess
 import sys
@@ -35,10 +35,10 @@ class Points(Codec):
 
 
 class Pointing(Points):
-    """Where in its source each token of the target stands."""
+    """The position in the source of each token of the target."""
 
     def encode(self, value, source=None):
-        return np.array([source.index(symbol) for symbol in value])
+        return np.array([source.index(token) for token in value])
 
 
 def examples(count):
@@ -103,7 +103,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         Corpus.write(tmp_path / "train", interrupted(), BYTES, BYTES)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(SeqloomError, match="no examples"):
+    with pytest.raises(SeqloomError, match="needs at least one example"):
         Corpus.write(tmp_path / "train", [], BYTES, BYTES)
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_a_damaged_corpus_is_refused(tmp_path, name):
     ):
         Corpus.write(folder, examples(10), BYTES, BYTES)
         damage(folder / name)
-        with pytest.raises(SeqloomError, match="no whole corpus"):
+        with pytest.raises(SeqloomError, match="not a complete corpus"):
             Corpus.open(folder)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from seqloom.data.codecs.numbers import Numbers
-from seqloom.data.generators import catalogue, drawing, points
+from seqloom.data.generators import catalogue, points, sampling
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
-from seqloom.data.generators.catalogue import as_lines, generated, generators
+from seqloom.data.generators.catalogue import as_lines, generators, make_examples
 from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
@@ -65,7 +65,7 @@ def test_two_values_are_marked_one_in_each_half_and_the_target_is_their_sum(leng
     assert set(places) == set(range(length))
 
 
-def test_sums_are_right_and_stand_in_one_width():
+def test_sums_are_right_and_padded_to_one_width():
     examples = addition(3000)
     for example in examples:
         assert re.fullmatch(r"\d{1,3}\+\d{1,3} *", example.source)
@@ -133,7 +133,7 @@ def test_each_mark_asks_for_the_letter_so_many_places_before_it(back):
     lengths = Counter()
     for example in delayed_copy(800, symbols=4, back=back):
         assert re.fullmatch("[abcd!]{8,16}", example.source)
-        marks = [place for place, symbol in enumerate(example.source) if symbol == "!"]
+        marks = [place for place, each in enumerate(example.source) if each == "!"]
         assert marks
         assert all(after - before > back for before, after in zip([-1, *marks], marks))
         assert example.target == "".join(example.source[place - back] for place in marks)
@@ -183,8 +183,8 @@ def test_entities_have_new_names_in_every_story():
         assert not {"mary", "garden", "milk"} & set(example.source.replace(".", " ").split())
 
 
-def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
-    words, told = Counter(), Counter()
+def test_invented_words_are_copied_and_hardly_ever_repeat():
+    words, copied = Counter(), Counter()
     for example in introductions(2000):
         source, target = example.source.split(), example.target.split()
         made_up = {word for word in source if word.isdigit() or (word[0].isupper() and word in target)} - {"In"}
@@ -193,9 +193,9 @@ def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
         assert made_up <= set(target)
         assert source != target
         words.update(source)
-        told.update(made_up)
-    assert len(set(words) - set(told)) < 40
-    assert sum(times for _, times in told.most_common(200)) < 0.3 * told.total()  # what a small vocabulary has
+        copied.update(made_up)
+    assert len(set(words) - set(copied)) < 40
+    assert sum(times for _, times in copied.most_common(200)) < 0.3 * copied.total()  # what a small vocabulary has
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,11 @@ def test_what_is_made_up_is_told_again_and_hardly_ever_met_twice():
         (lambda: introductions(1, syllables=1), "introductions: syllables is 1, expected 2 to 6"),
         (lambda: parity(1, size=4, most=5), "parity: most is 5, expected 1 to 4"),
         (lambda: parity(1, size=4, fewest=3, most=2), "parity: most is 2, expected 3 to 4"),
-        (lambda: copying(1, symbols=27), "copying: tokens is 27, expected 2 to 26"),
+        (lambda: copying(1, symbols=27), "copying: symbols is 27, expected 2 to 26"),
         (lambda: copying(4, symbols=2, shortest=1, longest=3), "copying: count is 4, expected 1 to 3"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(call, words):
+def test_settings_out_of_range_are_refused_in_one_line(call, words):
     if not words:
         assert call()
         return
@@ -233,14 +233,14 @@ def test_what_cannot_be_is_refused_in_one_line(call, words):
 
 
 def test_a_generator_is_a_file_with_a_function_of_its_name():
-    shared = {module.__name__.rpartition(".")[2] for module in (drawing, points, catalogue)}
+    shared = {module.__name__.rpartition(".")[2] for module in (sampling, points, catalogue)}
     assert set(generators()) == {file.name for file in iter_modules([str(Path(catalogue.__file__).parent)])} - shared
     assert {generator.__name__ for generator in ALL} <= set(generators())
 
 
 def test_parts_of_one_seed_share_no_source():
-    train = generated("addition", 300, 5, {"digits": 2})
-    test = generated("addition", 200, 5, {"digits": 2}, skip=300)
+    train = make_examples("addition", 300, 5, {"digits": 2})
+    test = make_examples("addition", 200, 5, {"digits": 2}, skip=300)
     assert addition(500, 5, digits=2) == train + test
     assert not {one.source for one in train} & {one.source for one in test}
 

@@ -1,4 +1,4 @@
-"""Numbers: every form of a value is the same array, comes back, and what is wrong is told in one line."""
+"""Numbers: every form of a value is the same array, comes back, and mistakes are one line."""
 
 import numpy as np
 import pytest
@@ -65,8 +65,8 @@ def test_one_number_is_a_value_too(value):
     ("value", "words"),
     [
         ("0.3,1 0.4", ["'0.3,1 0.4'", "vector 2", "1 component", "expected 2"]),
-        ("0.3,1 0.4,x", ["'x' is none", "0.31,1 0.44,0"]),
-        ("0.3,1 0.4,", ["'' is none"]),
+        ("0.3,1 0.4,x", ["'x' is not a number", "0.31,1 0.44,0"]),
+        ("0.3,1 0.4,", ["'' is not a number"]),
         ("0.3 , 1", ["vector 2", "2 components"]),
         ("", ["empty"]),
         ("  ", ["empty"]),
@@ -104,7 +104,7 @@ def test_saving_and_loading_keep_the_width(tmp_path):
     assert "target.numbers.json cannot be read" in complaint(Numbers().load, tmp_path, "target")
     for content in ("[]", "{", '{"features": "2"}', '{"features": 0}', '{"features": true}', "{}"):
         (tmp_path / "source.numbers.json").write_text(content)
-        assert "is no width of numbers" in complaint(Numbers().load, tmp_path, "source")
+        assert "has no width of numbers" in complaint(Numbers().load, tmp_path, "source")
     assert "could not write" in complaint(Numbers().fit(["1"]).save, tmp_path / "missing", "source")
 
 

@@ -85,7 +85,7 @@ def test_hulls_are_those_of_brute_force(shortest, longest):
         assert numbers(example.target) == brute_hull(whole(example.source))
 
 
-def test_points_on_a_side_are_no_corners():
+def test_points_on_a_side_are_not_corners():
     square = [[0, 0], [1, 0], [2, 0], [2, 2], [1, 2], [0, 2], [0, 1], [1, 1]]
     assert ring(square) == [0, 2, 3, 5, 0]
 
@@ -165,7 +165,7 @@ def test_triangulations_are_all_triangles_whose_circles_are_empty(number):
         assert len(given) == len(empty)
 
 
-def test_triangles_stand_in_the_order_of_their_incentres():
+def test_triangles_are_in_the_order_of_their_incentres():
     for example in delaunay(20, shortest=8, longest=8):
         points, found = whole(example.source), numbers(example.target)
         centres = []

@@ -1,4 +1,4 @@
-"""Readers: what is read, and what every broken file is told."""
+"""Readers: what is read, and the message for every broken file."""
 
 import gzip
 import io
@@ -78,7 +78,7 @@ def test_line_numbers_are_those_of_the_file(tmp_path):
         ("\n", 1, "p.txt", ["p.txt is empty"]),
         ("a\t" + "b" * 30_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
         ("a\t" + "b" * 300_000, 2, "p.tsv", ["line 1", "at most 20,000 characters", "..."]),
-        ("{nonsense\n", 2, "p.jsonl", ["line 1", "one JSON object a line"]),
+        ("{nonsense\n", 2, "p.jsonl", ["line 1", "one JSON object per line"]),
         ("[" * 9_000, 2, "p.jsonl", ["line 1", "JSON"]),
         ("3\n", 2, "p.jsonl", ["line 1", "JSON object"]),
         ('{"source": "a"}\n', 2, "p.jsonl", ["line 1", '"target"']),
@@ -102,7 +102,7 @@ def test_missing_files_folders_and_wrong_numbers_of_paths_are_named(tmp_path):
     assert "plain text" in complaint(["a.jsonl", "b.txt"])
 
 
-def test_aligned_files_of_different_length_are_told_with_both_counts(tmp_path):
+def test_aligned_files_of_different_length_are_refused_with_both_counts(tmp_path):
     short, long = written(tmp_path, "a\nb\n", "short"), written(tmp_path, "1\n2\n3\n4\n5\n", "long")
     for paths in ([short, long], [long, short]):
         message = complaint(paths)

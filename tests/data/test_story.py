@@ -8,8 +8,8 @@ import pytest
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
+from seqloom.data.cache import codec_key
 from seqloom.data.codecs.story import Story, sentences_of
-from seqloom.data.dataset import codec_key
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.tasks.answer import Answer
 
@@ -54,7 +54,7 @@ def test_only_the_last_sentences_are_kept():
     assert codec.pieces(codec.read(STORY)) == ["john went to the hallway", "where is mary"]
 
 
-def test_a_sentence_wider_than_any_is_refused_unless_room_was_made(codec):
+def test_a_sentence_longer_than_any_in_training_is_refused_unless_width_allows_it(codec):
     long = "Mary moved to the very large bathroom. Where is Mary?"
     with pytest.raises(SeqloomError, match=r"has 7 words; this model reads up to 5: .*width = 7"):
         codec.read(long)
@@ -62,8 +62,8 @@ def test_a_sentence_wider_than_any_is_refused_unless_room_was_made(codec):
 
 
 @pytest.mark.parametrize("value", [3, None, ["a", 3], "", " . ? ", []])
-def test_what_is_no_story_is_unreadable(codec, value):
-    with pytest.raises(UnreadableError, match="the story"):
+def test_what_is_not_a_story_is_unreadable(codec, value):
+    with pytest.raises(UnreadableError, match="story"):
         codec.content(value)
 
 
@@ -80,13 +80,13 @@ def test_what_is_saved_is_read_back(codec, tmp_path):
 )
 def test_a_damaged_file_is_one_line(tmp_path, content):
     (tmp_path / "source.story.json").write_text(content)
-    with pytest.raises(SeqloomError, match="holds no stories"):
+    with pytest.raises(SeqloomError, match="has no words of stories"):
         Story().load(tmp_path, "source")
     with pytest.raises(SeqloomError, match="cannot be read"):
         Story().load(tmp_path, "target")
 
 
-def test_words_before_fitting_are_asked_for():
+def test_an_unfitted_codec_is_refused():
     with pytest.raises(SeqloomError, match="fit them or load them"):
         Story().read(STORY)
     with pytest.raises(SeqloomError, match="nothing to learn from"):
@@ -94,7 +94,7 @@ def test_words_before_fitting_are_asked_for():
 
 
 class TestAnswer:
-    def test_a_target_is_one_symbol_and_nothing_ends_it(self, codec):
+    def test_a_target_is_one_token_without_an_end(self, codec):
         task = Answer(source=codec, target=codec, joint=True)
         batch = task.batch(
             [codec.read(STORY), codec.read("Where is Mary?")], [codec.encode("mary"), codec.encode("john")]
@@ -121,8 +121,8 @@ RECIPE = read_recipe("babi")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["encoder=recurrent"], r'encoder.type = "recurrent": .* expected "memory_network" or "reader"'),
-        (["share_embeddings=false", "decoder=recurrent"], r'decoder.type = "recurrent": an answer is said at once'),
+        (["encoder=recurrent"], r'encoder.type = "recurrent": .* take "memory_network"'),
+        (["share_embeddings=false", "decoder=recurrent"], r'decoder.type = "recurrent": .* an answer is given at once'),
         (
             [
                 "task.target={type='text', units='word'}",

@@ -88,7 +88,7 @@ def test_the_unknown_is_shown():
     assert FITTED["bpe"].decode([UNK]) == "⁇"
 
 
-def test_bytes_that_are_no_character_are_replaced_not_refused():
+def test_bytes_that_are_not_a_character_are_replaced():
     codec = Text(units="byte")
     assert codec.decode([0xC3 + 4, ord("a") + 4]) == "\ufffda"
     assert codec.pieces([0xC3 + 4, ord(" ") + 4, EOS]) == ["<C3>", "␣", "<eos>"]
@@ -171,7 +171,7 @@ def test_missing_broken_and_foreign_vocabularies_are_refused(tmp_path, units):
     suffix = "sentencepiece.model" if units == "unigram" else "tokenizer.json"
     for content in (b"", b"{}", b'{"version": "1.0"}', b"\x00\xff" * 50):
         (tmp_path / f"source.{suffix}").write_bytes(content)
-        with pytest.raises(SeqloomError, match="no vocabulary of units"):
+        with pytest.raises(SeqloomError, match="not a vocabulary of units"):
             Text(units=units).load(tmp_path, "source")
     if units != "unigram":
         FITTED["bpe" if units != "bpe" else "char"].save(tmp_path, "source")
@@ -179,7 +179,7 @@ def test_missing_broken_and_foreign_vocabularies_are_refused(tmp_path, units):
             Text(units=units).load(tmp_path, "source")
 
 
-def test_mistakes_are_told_in_a_line(tmp_path):
+def test_mistakes_are_one_line(tmp_path):
     for mistake in (
         lambda: Text(units="bpee"),
         lambda: Text(size=0),

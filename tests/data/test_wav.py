@@ -54,7 +54,7 @@ def test_a_recorder_that_does_not_know_how_long_it_will_run(size):
     assert len(read(wav(values.tobytes(), size=size))[2]) == 100
 
 
-def test_what_follows_the_data_and_other_parts_before_it_are_no_sound():
+def test_other_chunks_before_and_after_the_data_are_skipped():
     values = np.arange(10, dtype=np.int16)
     other = b"LIST" + struct.pack("<I", 3) + b"abc\0"
     data = wav(values.tobytes(), before=other) + other
@@ -73,11 +73,11 @@ def test_half_a_sample_at_the_end_is_left_out_and_nothing_is_nothing():
         (b"", "not a WAV stream"),
         (b"fLaC....", "not a WAV stream"),
         (b"RIFF\0\0\0\0WAVEfmt ", "ends in its header"),
-        (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "no format before its data"),
+        (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "no format chunk"),
         (wav(b"\0" * 8, code=6, bits=8), "kind 6 with 8 bits"),
     ],
 )
-def test_what_is_no_sound_is_refused_in_one_line(data, says):
+def test_what_is_not_a_wav_stream_is_refused_in_one_line(data, says):
     with pytest.raises(SeqloomError, match=says) as error:
         read(data)
     assert "\n" not in str(error.value)

@@ -51,22 +51,22 @@ def softmax(scores):
 
 
 def additive_score(attention, query, key):
-    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
-    bent = [math.tanh(a + b + float(c)) for a, b, c in zip(asked, known, attention.key.bias)]
+    query, key = times(attention.query.weight, query), times(attention.key.weight, key)
+    bent = [math.tanh(a + b + float(c)) for a, b, c in zip(query, key, attention.key.bias)]
     return dot(attention.energy.weight[0], bent)
 
 
 def projected_score(attention, query, key):
-    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
-    return dot(asked, known) / math.sqrt(SIZE)
+    query, key = times(attention.query.weight, query), times(attention.key.weight, key)
+    return dot(query, key) / math.sqrt(SIZE)
 
 
 def sigmoid_score(attention, query, key):
     def sigmoid(value):
         return 1 / (1 + math.exp(-value))
 
-    asked, known = times(attention.query.weight, query), times(attention.key.weight, key)
-    return dot(map(sigmoid, asked), map(sigmoid, known))
+    query, key = times(attention.query.weight, query), times(attention.key.weight, key)
+    return dot(map(sigmoid, query), map(sigmoid, key))
 
 
 SCORES = {
@@ -81,30 +81,30 @@ SCORES = {
 
 @pytest.mark.parametrize("name", SCORES)
 @torch.no_grad()
-def test_weights_and_context_are_those_of_a_loop(name, query, memory):
+def test_weights_and_contexts_equal_those_of_a_loop(name, query, memory):
     part, settings, score = SCORES[name]
     attention = build(part, **settings)
     context, weights = attend(attention, query, memory)
     for row, length in enumerate(LENGTHS):
-        for place in range(QUERIES):
-            scores = [score(attention, query[row, place], memory.states[row, time]) for time in range(length)]
+        for index in range(QUERIES):
+            scores = [score(attention, query[row, index], memory.states[row, time]) for time in range(length)]
             expected = softmax(scores)
-            assert weights[row, 0, place].tolist() == pytest.approx([*expected, *[0.0] * (TIME - length)])
+            assert weights[row, 0, index].tolist() == pytest.approx([*expected, *[0.0] * (TIME - length)])
             mean = times(memory.states[row, :length].T, expected)
-            assert context[row, place].tolist() == pytest.approx(mean)
+            assert context[row, index].tolist() == pytest.approx(mean)
 
 
 @torch.no_grad()
-def test_the_additive_score_is_the_concatenated_one(query, memory):
+def test_the_additive_score_equals_the_concatenated_form(query, memory):
     attention = build(Additive)
     scores = attention.score(query, attention.keys(memory.states))
     joint = torch.cat([attention.key.weight, attention.query.weight], dim=1)  # W = [U W], of [k; q]
     for row in range(3):
-        for place in range(QUERIES):
+        for index in range(QUERIES):
             for time in range(TIME):
-                both = torch.cat([memory.states[row, time], query[row, place]])
+                both = torch.cat([memory.states[row, time], query[row, index]])
                 expected = attention.energy.weight[0] @ torch.tanh(joint @ both + attention.key.bias)
-                torch.testing.assert_close(scores[row, place, time], expected)
+                torch.testing.assert_close(scores[row, index, time], expected)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -115,15 +115,15 @@ def test_a_context_lies_in_the_convex_hull_of_the_real_states(name, query, memor
     assert (weights >= 0).all()
     for row, length in enumerate(LENGTHS):
         real, own = memory.states[row, :length], weights[row, 0, :, :length]
-        torch.testing.assert_close(own.sum(-1), torch.ones(QUERIES, dtype=torch.float64))  # by real states alone
+        torch.testing.assert_close(own.sum(-1), torch.ones(QUERIES, dtype=torch.float64))  # padding has weight 0
         torch.testing.assert_close(context[row], own @ real)
         assert (context[row] <= real.max(0).values + 1e-12).all()
         assert (context[row] >= real.min(0).values - 1e-12).all()
 
 
 @torch.no_grad()
-def test_weights_are_the_corrected_ones_of_the_lectures_mask():
-    """Lecture 003 prints these scores; the rows it prints as their softmax are not."""
+def test_weights_under_the_lectures_mask_are_its_corrected_softmax():
+    """Lecture 003 prints these scores, and a softmax of them that is wrong."""
     scores = torch.tensor(
         [[0.11, 0.00, 0.81, 0.79], [0.19, 0.50, 0.30, 0.48], [0.53, 0.98, 0.95, 0.14], [0.81, 0.86, 0.38, 0.90]],
         dtype=torch.float64,
@@ -146,11 +146,11 @@ def test_weights_are_the_corrected_ones_of_the_lectures_mask():
         assert (weights - torch.tensor(printed)).abs().max() > 0.05
 
 
-# -- several heads
+# -- multi-head attention
 
 
 def torchs(attention):
-    """nn.MultiheadAttention with copied weights: its in_proj is query, key, value, one above the other."""
+    """nn.MultiheadAttention with copied weights: its in_proj stacks query, key and value."""
     reference = nn.MultiheadAttention(SIZE, HEADS, batch_first=True).double()
     reference.load_state_dict(
         {
@@ -164,14 +164,14 @@ def torchs(attention):
 
 
 @torch.no_grad()
-def test_several_heads_on_a_padded_memory_are_torchs(query, memory):
+def test_multi_head_attention_to_a_padded_memory_equals_torchs(query, memory):
     attention = build(MultiHead)
     context, weights = attend(attention, query, memory)
     expected, expected_weights = torchs(attention)(
         query,
         memory.states,
         memory.states,
-        key_padding_mask=~memory.mask,  # there True is blocked, with us True is real
+        key_padding_mask=~memory.mask,  # there True means padding, with us True means real
         average_attn_weights=False,
     )
     torch.testing.assert_close(context, expected)
@@ -182,16 +182,16 @@ def test_several_heads_on_a_padded_memory_are_torchs(query, memory):
 
 def attended(attention, query, states, weights, **mask):
     """All positions real: (B, Q, size), (B, T, size) -> (B, Q, size)"""
-    asking, asked = (Packing.full_of(*values.shape[:2], device=values.device) for values in (query, states))
-    keys, values = attention.keys_values(states.flatten(0, 1), asked)
-    queries = attention.queries(query.flatten(0, 1), asking)
+    packing, key_packing = (Packing.unpadded(*values.shape[:2], device=values.device) for values in (query, states))
+    keys, values = attention.keys_values(states.flatten(0, 1), key_packing)
+    queries = attention.queries(query.flatten(0, 1), packing)
     context, _ = attention.attend(queries, keys, values, weights=weights, **mask)
-    return asking.unpack(attention.output(asking.pack_heads(context)))
+    return packing.unpack(attention.output(packing.pack_heads(context)))
 
 
 @pytest.mark.parametrize("weights", [True, False])
 @torch.no_grad()
-def test_several_heads_under_a_mask_are_torchs(query, memory, weights):
+def test_multi_head_attention_under_a_mask_equals_torchs(query, memory, weights):
     attention = build(MultiHead)
     allowed = torch.rand(QUERIES, TIME) > 0.5
     allowed[:, 0] = True  # each query sees something
@@ -203,7 +203,7 @@ def test_several_heads_under_a_mask_are_torchs(query, memory, weights):
 
 @pytest.mark.parametrize("weights", [True, False])
 @torch.no_grad()
-def test_the_causal_flag_is_torchs_causal_mask(memory, weights):
+def test_the_causal_flag_equals_torchs_causal_mask(memory, weights):
     attention = build(MultiHead)
     context = attended(attention, memory.states, memory.states, weights, causal=True)
     blocked = torch.ones(TIME, TIME, dtype=torch.bool).triu(1)
@@ -212,7 +212,7 @@ def test_the_causal_flag_is_torchs_causal_mask(memory, weights):
 
 
 @torch.no_grad()
-def test_one_head_without_projections_is_the_scaled_dot_product(query, memory):
+def test_one_head_without_projections_is_scaled_dot_product_attention(query, memory):
     heads = MultiHead(query_size=SIZE, memory_size=SIZE, heads=1).double()
     identity, nothing = torch.eye(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)
     for linear in (heads.query, heads.output):
@@ -222,7 +222,7 @@ def test_one_head_without_projections_is_the_scaled_dot_product(query, memory):
         torch.testing.assert_close(ours, expected)
 
 
-def test_gradients_through_keys_and_queries_are_those_of_the_lecture_by_hand():
+def test_gradients_of_keys_and_queries_equal_those_of_the_lecture_by_hand():
     """Lecture 004's backward pass, with k[t] where it prints q[t]."""
     attention = build(Projected, activation="sigmoid", scaled=False)
     torch.manual_seed(5)
@@ -247,7 +247,7 @@ def test_gradients_through_keys_and_queries_are_those_of_the_lecture_by_hand():
 
 
 @pytest.mark.parametrize("far", [1.0, 30.0])
-def test_energies_of_all_pairs_are_those_of_each(far, monkeypatch):
+def test_energies_of_all_pairs_equal_those_of_each_pair(far, monkeypatch):
     generator = torch.Generator().manual_seed(2)
     shapes = [(4, 3, 5), (4, 6, 5), (5,)]
     values = [torch.randn(shape, generator=generator, dtype=torch.float64) * far for shape in shapes]
@@ -264,7 +264,7 @@ def test_energies_of_all_pairs_are_those_of_each(far, monkeypatch):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_energies_far_from_zero_are_numbers():
+def test_energies_far_from_zero_are_finite():
     query = torch.tensor([[[90.0, -90.0, 50.0], [0.5, -0.5, 0.0]]], requires_grad=True)
     keys = torch.tensor([[[-30.0, -90.0, -49.0], [0.0, 45.0, 90.0]]], requires_grad=True)
     found = energies.energies(query, keys, torch.tensor([1.0, 1.0, 1.0]))

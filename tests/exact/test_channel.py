@@ -135,7 +135,7 @@ def test_beginnings_are_worth_the_sum_over_alignments():
     state = select(decoder.start(memory)["channel"], memory.owner(6))
     outputs = [[4, 5, 5], [5, 4, 4], [4, 4, 4], [5, 5, 4], [4, 5, 4], [5, 5, 5]]
     for count in range(1, 4):
-        state = decoder.followed(torch.tensor([output[count - 1] for output in outputs]), state, memory)
+        state = decoder.advance_channel(torch.tensor([output[count - 1] for output in outputs]), state, memory)
         for place, output in enumerate(outputs):
             symbols = row(place // 2).values[0].tolist()
             for read in range(1, len(symbols) + 1):
@@ -343,14 +343,14 @@ def test_it_refuses_what_cannot_be_done():
         with pytest.raises(SeqloomError, match=said):
             noisy(model, channelled, **settings)
     for encoder in (partial(Recurrent, bidirectional=True), partial(Chunked, chunk=2), partial(Chunked, chunk=1)):
-        with pytest.raises(SeqloomError, match="answer each token at once"):
+        with pytest.raises(SeqloomError, match="one state per token"):
             noisy(model, channel(encoder))
     with pytest.raises(SeqloomError, match='type = "ssnt"'):
         noisy(model, Model(channelled.encoder, direct("transducer").decoder))
     attends = Model(model.encoder, build(RecurrentDecoder, vocabulary=OUTPUTS))
     with pytest.raises(SeqloomError, match="reads all before it writes"):
         noisy(attends, channelled)
-    with pytest.raises(ValueError, match="a state a token"):
+    with pytest.raises(ValueError, match="one encoder state per source token"):
         noisy(Model(build(Pyramidal, vocabulary=SOURCES), model.decoder), channelled).encode(SOURCE)
     ours = noisy(model, channelled)
     memory = replace(ours.encode(SOURCE), closed=False)

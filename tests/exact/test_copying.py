@@ -1,4 +1,4 @@
-"""Copying: distributions over words and places, coverage, the pointer sentinel, unknown words by attention."""
+"""Copying: distributions over words and copies, coverage, the pointer sentinel."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,13 +14,13 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.sentinel import Sentinel
 from seqloom.nn.encoders.recurrent import Recurrent as Encoder
 from seqloom.nn.model import Model
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Memory, Padded, costs, select
 from tests.building import BOS, EOS, INNER, INNER_TRANSFORMER, SMALL, UNK, VOCABULARY, build
 
 LENGTHS = torch.tensor([5, 3])
-# Row 0: a word nobody knows twice, a known one, one the target lacks (5 -> UNK), and another unknown one.
+# Row 0: an unknown word twice, a known one, one that the target's vocabulary lacks (5 -> UNK), another unknown one.
 SOURCE = torch.tensor([[VOCABULARY, 4, VOCABULARY, 5, VOCABULARY + 4], [6, 6, VOCABULARY + 2, 0, 0]])
 WRITTEN = SMALL["written"]  # 4 -> 8, 5 -> UNK, 6 -> 5, 7 -> 4, 8 -> 6
 
@@ -37,17 +37,17 @@ def memory_of(decoder, source=SOURCE, lengths=LENGTHS):
     return decoder.prepare(Memory(states, lengths, {"summary": summary}, parts=read))
 
 
-def forced(rows, width, symbols=VOCABULARY):
+def forced(rows, width, tokens=VOCABULARY):
     torch.manual_seed(1)
-    words = torch.randint(4, symbols, (rows, width - 1))
+    words = torch.randint(4, tokens, (rows, width - 1))
     return Padded(torch.cat([torch.full((rows, 1), BOS), words], 1), torch.full((rows,), width))
 
 
 def parts_of(decoder, memory, inputs):
-    """g (rows, U), p of the vocabulary (rows, U, V) and attention (rows, U, T), part by part."""
+    """The gate g (rows, U), probabilities of the vocabulary (rows, U, V) and attention (rows, U, T)."""
     extra = {name: entry for name, entry in memory.extra.items() if name != "copy"}
     inner = replace(memory, extra=extra)
-    output = decoder.decoder(inner, Padded(decoder.known(inputs.values), inputs.lengths))
+    output = decoder.decoder(inner, Padded(decoder.copies_as_unknown(inputs.values), inputs.lengths))
     ours = replace(memory, extra=memory.extra["copy"]["attention"])
     state = select(decoder.attention.start(ours), ours.owner(len(inputs.values)))
     context, _, weights = decoder.attention(output.hidden, ours, state, weights=True)
@@ -58,14 +58,14 @@ def parts_of(decoder, memory, inputs):
 class TestCopy:
     @pytest.mark.parametrize("mixture", ["soft", "switch"])
     @pytest.mark.parametrize("inner", [partial(Recurrent, **INNER), INNER_TRANSFORMER])
-    def test_words_and_places_together_are_one_distribution(self, mixture, inner):
+    def test_words_and_copies_together_are_one_distribution(self, mixture, inner):
         decoder = copying(mixture=mixture, decoder=inner)
         scores = decoder(memory_of(decoder), forced(4, 3)).scores
         assert scores.shape == (4, 3, VOCABULARY + 5)
         torch.testing.assert_close(scores.exp().sum(-1), torch.ones(4, 3, dtype=torch.float64))
 
     @pytest.mark.parametrize("mixture", ["soft", "switch"])
-    def test_each_symbol_has_what_a_loop_over_places_gives_it(self, mixture):
+    def test_each_token_has_the_probability_that_a_loop_over_positions_gives(self, mixture):
         decoder = copying(mixture=mixture)
         memory, inputs = memory_of(decoder), forced(4, 3)
         gates, words, weights = parts_of(decoder, memory, inputs)
@@ -74,16 +74,16 @@ class TestCopy:
             source = SOURCE[row // 2, : LENGTHS[row // 2]].tolist()
             for time in range(3):
                 expected[row, time, :VOCABULARY] = gates[row, time] * words[row, time]
-                for place, symbol in enumerate(source):
-                    known = mixture == "soft" and symbol < VOCABULARY and WRITTEN[symbol] != UNK
-                    target = WRITTEN[symbol] if known else VOCABULARY + source.index(symbol)
+                for place, token in enumerate(source):
+                    known = mixture == "soft" and token < VOCABULARY and WRITTEN[token] != UNK
+                    target = WRITTEN[token] if known else VOCABULARY + source.index(token)
                     expected[row, time, target] += (1 - gates[row, time]) * weights[row, time, place]
         output = decoder(memory, inputs, attention=True)
         torch.testing.assert_close(output.scores.exp(), expected)
         torch.testing.assert_close(output.copied, 1 - gates)
         assert decoder(memory, inputs).copied is None
 
-    def test_a_word_of_both_has_the_sum_of_both(self):
+    def test_a_word_of_vocabulary_and_source_has_the_sum_of_both(self):
         decoder = copying()
         memory, inputs = memory_of(decoder), forced(2, 1)
         gates, words, weights = parts_of(decoder, memory, inputs)
@@ -99,7 +99,7 @@ class TestCopy:
         alone = decoder.decoder(memory, inputs).scores.log_softmax(-1)
         torch.testing.assert_close(decoder(memory, inputs).scores[:, :, :VOCABULARY], alone)
 
-    def test_the_likelihood_of_the_switch_is_that_of_what_was_observed(self):
+    def test_the_likelihood_of_the_switch_is_that_of_the_observed_choice(self):
         decoder = copying(mixture="switch")
         memory, inputs = memory_of(decoder), forced(2, 2)
         targets = Padded(torch.tensor([[7, VOCABULARY], [VOCABULARY + 2, EOS]]), torch.tensor([2, 2]))
@@ -112,14 +112,14 @@ class TestCopy:
     def test_copies_are_read_as_unknown(self):
         decoder = copying()
         memory = memory_of(decoder)
-        copied, unknown = (torch.full((2,), symbol) for symbol in (VOCABULARY + 1, UNK))
+        copied, unknown = (torch.full((2,), token) for token in (VOCABULARY + 1, UNK))
         state = decoder.start(memory)
         torch.testing.assert_close(decoder.step(copied, state, memory)[0], decoder.step(unknown, state, memory)[0])
 
     @pytest.mark.parametrize("mixture", ["soft", "switch"])
-    def test_gradients_are_numbers_where_probabilities_are_none(self, mixture):
+    def test_gradients_are_finite_where_probabilities_are_zero(self, mixture):
         decoder = copying(mixture=mixture)
-        torch.nn.init.constant_(decoder.attention.energy.weight, 1e4)  # attention to one place alone
+        torch.nn.init.constant_(decoder.attention.energy.weight, 1e4)  # attention to one position only
         memory, inputs = memory_of(decoder), forced(2, 3)
         scores = decoder(memory, inputs).scores
         scores[scores.isfinite()].sum().backward()
@@ -160,7 +160,7 @@ class TestCoverage:
                     torch.testing.assert_close(after["coverage"][row, :length], coverage)
             torch.testing.assert_close(after["cost"]["coverage"][row], cost)
 
-    def test_what_repeats_itself_costs_and_the_objective_weighs_it(self):
+    def test_repeated_attention_has_a_cost_that_the_objective_weighs(self):
         decoder = copying(attention=partial(Additive, coverage=True))
         memory, inputs = memory_of(decoder), forced(2, 4)
 
@@ -179,7 +179,7 @@ class TestCoverage:
         torch.testing.assert_close(weighed.total - plain.total, 2.0 * spent)
         torch.testing.assert_close(weighed.logs["coverage"], spent)
 
-    def test_a_model_says_what_its_coverage_costs(self):
+    def test_a_model_reports_the_cost_of_its_coverage(self):
         decoder = build(Recurrent, attention=partial(Additive, coverage=True))
         model = Model(build(Encoder), decoder)
         inputs = forced(2, 3)
@@ -187,11 +187,11 @@ class TestCoverage:
         assert model(batch).costs["coverage"].shape == (2,)
         with torch.no_grad():
             first = replace(batch, inputs=Padded(inputs.values[:, :1], torch.ones(2, dtype=torch.long)))
-            assert not model(first).costs["coverage"].any()  # nothing was looked at before
+            assert not model(first).costs["coverage"].any()  # nothing was attended to before
 
 
 class TestSentinel:
-    def test_each_word_has_what_a_loop_over_the_window_gives_it(self):
+    def test_each_word_has_the_probability_that_a_loop_over_the_window_gives(self):
         window, width = 3, 7
         decoder = build(Sentinel, window=window, decoder=partial(Recurrent, **INNER), memory_size=0)
         memory, inputs = Memory.empty(2), forced(2, width, 7)  # few words, so that some come again
@@ -200,9 +200,9 @@ class TestSentinel:
         scores = output.scores
         for row in range(2):
             for time in range(width):
-                thought, places = hidden.hidden[row], range(max(time - window + 1, 0), time + 1)
-                query = torch.tanh(decoder.query(thought[time]))
-                energies = torch.stack([*(query @ thought[place] for place in places), query @ decoder.sentinel])
+                vectors, places = hidden.hidden[row], range(max(time - window + 1, 0), time + 1)
+                query = torch.tanh(decoder.query(vectors[time]))
+                energies = torch.stack([*(query @ vectors[place] for place in places), query @ decoder.sentinel])
                 *shares, gate = energies.softmax(0)
                 expected = gate * hidden.scores[row, time].softmax(-1)
                 for place, share in zip(places, shares):
@@ -211,7 +211,7 @@ class TestSentinel:
                 torch.testing.assert_close(output.copied[row, time], 1 - gate)
                 torch.testing.assert_close(expected.sum(), torch.tensor(1.0, dtype=torch.float64))
 
-    def test_a_state_stays_as_large_as_it_was(self):
+    def test_the_state_does_not_grow(self):
         decoder = build(Sentinel, window=3, decoder=partial(Recurrent, **INNER), memory_size=0)
         memory = Memory.empty(2)
         output = decoder(memory, forced(2, 9))
@@ -219,7 +219,7 @@ class TestSentinel:
         assert output.state["symbols"].tolist() == forced(2, 9).values[:, -3:].tolist()
         assert output.state["count"].tolist() == [3, 3]
 
-    def test_with_all_for_the_sentinel_it_is_the_inner_decoder(self):
+    def test_with_all_attention_on_the_sentinel_it_is_the_inner_decoder(self):
         decoder = build(Sentinel, window=3, decoder=partial(Recurrent, **INNER), memory_size=0)
         torch.nn.init.zeros_(decoder.query.weight)
         torch.nn.init.constant_(decoder.query.bias, 5.0)
@@ -232,7 +232,7 @@ class TestSentinel:
 
 def test_shares_are_added_where_they_are_chosen_and_nowhere_else():
     log_probs = torch.tensor([0.5, 0.25, 0.25]).double().log().view(1, 1, 3)
-    shares, symbols = torch.tensor([[[0.2, 0.3, 0.2]]]).double(), torch.tensor([[[2, 0, 2]]])
+    shares, tokens = torch.tensor([[[0.2, 0.3, 0.2]]]).double(), torch.tensor([[[2, 0, 2]]])
     chosen = torch.tensor([[[True, True, False]]])
-    found = pointed(log_probs, shares, symbols, chosen).exp()
+    found = add_pointer_probs(log_probs, shares, tokens, chosen).exp()
     torch.testing.assert_close(found, torch.tensor([[[0.8, 0.25, 0.45]]]).double())

@@ -34,7 +34,7 @@ def test_the_gradient_at_the_logits_is_probability_minus_gold(scores):
     torch.testing.assert_close(torch.autograd.grad(loss, scores)[0], torch.softmax(scores, -1) - gold)
 
 
-def test_smoothing_spreads_over_symbols_that_can_occur(scores):
+def test_smoothing_spreads_over_tokens_that_can_occur(scores):
     impossible = torch.zeros(6, 5, dtype=torch.bool)
     impossible[0, 3] = impossible[1, 0] = impossible[1, 1] = True
 
@@ -44,9 +44,9 @@ def test_smoothing_spreads_over_symbols_that_can_occur(scores):
     expected = 0.0
     for row, target in enumerate(targets):
         log_probs = torch.log_softmax(scores[row].masked_fill(impossible[row], float("-inf")), -1)
-        possible = [symbol for symbol in range(5) if not impossible[row, symbol]]
+        possible = [token for token in range(5) if not impossible[row, token]]
         expected = (
-            expected - 0.8 * log_probs[target] - 0.2 * sum(log_probs[symbol] for symbol in possible) / len(possible)
+            expected - 0.8 * log_probs[target] - 0.2 * sum(log_probs[token] for token in possible) / len(possible)
         )
     torch.testing.assert_close(ours(scores), expected)
     gradient = torch.autograd.grad(ours(scores), scores)[0]
@@ -98,7 +98,7 @@ def test_a_weighted_loss_is_the_weighted_sum_of_the_losses_of_rows(monkeypatch, 
     torch.testing.assert_close(torch.autograd.grad(2 * parts[0], inputs), torch.autograd.grad(2 * whole[0], inputs))
 
 
-def test_weights_of_symbols_that_cannot_occur_are_spread_as_without_weights(scores):
+def test_weighted_smoothing_leaves_out_tokens_that_cannot_occur(scores):
     impossible = torch.zeros(6, 5, dtype=torch.bool)
     impossible[0, 3] = impossible[1, 0] = True
     weights = torch.tensor([0.5, 4.0, 2.0, 1.0, 0.25, 3.0], dtype=torch.float64)
@@ -113,7 +113,7 @@ def test_weights_of_symbols_that_cannot_occur_are_spread_as_without_weights(scor
     torch.testing.assert_close(torch.autograd.grad(found, scores), torch.autograd.grad(expected, scores))
 
 
-def test_weights_of_one_change_nothing_and_none_is_never_multiplied(scores, monkeypatch):
+def test_weights_of_one_change_nothing_and_without_weights_nothing_is_multiplied(scores, monkeypatch):
     plain = smoothed_cross_entropy(scores, targets, 0.1)
     weighted = smoothed_cross_entropy(scores, targets, 0.1, torch.ones(6))
     for one, other in zip(plain, weighted):

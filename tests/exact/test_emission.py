@@ -9,7 +9,7 @@ import torch
 
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.emission import Emission, Written
+from seqloom.nn.decoders.emission import Emission, EmissionPath
 from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.model import Model
 from seqloom.objectives import emission
@@ -70,7 +70,7 @@ def free_of(way, states=STATES):
 def written_as(way, output=OUTPUT, states=STATES):
     path = path_of(way, output, states)
     length = torch.tensor([states + 1])
-    return Written(
+    return EmissionPath(
         Padded(torch.tensor([[BOS, *path]]), length),
         Padded(torch.tensor([[*path, EOS]]), length),
         torch.tensor([[*free_of(way, states), False]]),
@@ -111,7 +111,7 @@ def expectation(model, objective, batch, monkeypatch, progress=0.5):
     total = [torch.zeros_like(parameter) for parameter in model.parameters()]
     for way in ways():
         chance = followed(model, batch, way)[0].exp().detach()
-        monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))  # noqa: B023
+        monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))  # noqa: B023
         found = gradients(objective(model, batch, progress).total, model)
         total = [before + chance * each for before, each in zip(total, found)]
     monkeypatch.undo()
@@ -123,7 +123,7 @@ def expectation(model, objective, batch, monkeypatch, progress=0.5):
 def test_the_expected_estimate_is_the_gradient_of_the_expected_reward(settings, bound, monkeypatch):
     model, batch = model_of(**settings), batch_of(OUTPUT)
     torch.manual_seed(5)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.0, bound=bound).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.0, bound=bound).double()
     assert len(ways()) == comb(5, 2)
     chances, rewards = zip(*(followed(model, batch, way, bound) for way in ways()))
     assert torch.stack(chances).exp().sum().item() == pytest.approx(1, abs=1e-12)
@@ -155,7 +155,7 @@ def test_what_is_drawn_is_drawn_as_often_as_it_should_be():
     memory = model.encode(batch.source)
     torch.manual_seed(1)
     repeated = Padded(batch.targets.values.repeat(count, 1), batch.targets.lengths.repeat(count))
-    written = model.decoder.written(memory, repeated, draw=True)
+    written = model.decoder.emission_path(memory, repeated, draw=True)
     assert torch.equal((written.targets.values != PAD).sum(1), torch.full((count,), 3))
     for way in ways():
         expected = written_as(way)
@@ -173,7 +173,7 @@ def test_every_symbol_is_written_whatever_the_coins_say(draw):
     for bias in (-50.0, 0.0, 50.0):
         decoder = decoder_of()
         torch.nn.init.constant_(decoder.coin.bias, bias)
-        written = decoder.written(memory_of(*lengths), targets_of(*outputs), draw=draw)
+        written = decoder.emission_path(memory_of(*lengths), targets_of(*outputs), draw=draw)
         assert written.possible.all()
         for row, (output, length) in enumerate(zip(outputs, lengths)):
             path = written.targets.values[row, : length + 1].tolist()
@@ -192,7 +192,7 @@ def test_the_likelier_side_of_each_coin_is_taken_and_scored():
     model, batch = model_of(), batch_of(OUTPUT)
     memory = model.encode(batch.source)
     found = model.decoder.log_prob(memory, batch.inputs, batch.targets)
-    path = model.decoder.written(memory, batch.targets).targets.values[0].tolist()
+    path = model.decoder.emission_path(memory, batch.targets).targets.values[0].tolist()
     state, token, total = model.decoder.start(memory), torch.tensor([BOS]), 0.0
     way = [place for place, symbol in enumerate(path[:-1]) if symbol != PAD]
     for symbol, free in zip(path, [*free_of(way), False]):
@@ -202,7 +202,7 @@ def test_the_likelier_side_of_each_coin_is_taken_and_scored():
         total = total + scores[0, symbol]
         token = torch.tensor([symbol])
     torch.testing.assert_close(found[0], total)
-    objective = emission.Emission(hidden_size=5).double().eval()
+    objective = emission.EmissionPolicyGradient(hidden_size=5).double().eval()
     loss = objective(model, batch, 0.5)
     torch.testing.assert_close(loss.total, -found[0])
     assert loss.count == 3
@@ -262,20 +262,20 @@ def test_a_source_that_grows_gives_what_it_gives_whole_and_each_state_is_waited_
 def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
     model = model_of()
     torch.manual_seed(5)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.7).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.7).double()
     rows = [((4, 5), 5, (1, 3)), ((5,), 3, (1,)), ((4, 4, 5), 4, (0, 1, 3))]
     alone = 0.0
     for output, length, way in rows:
-        monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way, output, length))  # noqa: B023
+        monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way, output, length))  # noqa: B023
         alone = alone + objective(model, batch_of(output, lengths=(length,)), 0.5).total
     each = [written_as(way, output, length) for output, length, way in rows]
-    together = Written(
+    together = EmissionPath(
         Padded.stack([one.inputs.values[0] for one in each]),
         Padded.stack([one.targets.values[0] for one in each]),
         Padded.stack([one.free[0] for one in each]).values,
         torch.tensor([True] * 3),
     )
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: together)
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: together)
     batch = batch_of(*(output for output, _, _ in rows), lengths=(5, 3, 4))
     loss = objective(model, batch, 0.5)
     torch.testing.assert_close(loss.total, alone)
@@ -285,12 +285,12 @@ def test_a_batch_is_what_its_rows_are_alone(monkeypatch):
 
 def test_the_baseline_learns_what_is_still_to_come_and_leaves_the_model_alone(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 3)
-    objective = emission.Emission(hidden_size=5, samples=1, entropy=0.0, bound=False).double()
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=0.0, bound=False).double()
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     ours = torch.autograd.grad(objective(model, batch, 0.5).total, objective.judge.weight)[0]
     memory, written = model.encode(batch.source), written_as(way)
     hidden = model.decoder(memory, written.inputs).hidden[0].detach()
-    symbols = model.decoder.symbols(hidden)
+    symbols = model.decoder.token_log_probs(hidden)
     rewards = [symbols[place, symbol] if symbol != PAD else 0.0 for place, symbol in enumerate(path_of(way))]
     wanted = 0.0
     for place, free in enumerate(free_of(way)):
@@ -301,9 +301,11 @@ def test_the_baseline_learns_what_is_still_to_come_and_leaves_the_model_alone(mo
 
 def test_the_entropy_of_free_coins_is_added_less_and_less(monkeypatch):
     model, batch, way = model_of(), batch_of(OUTPUT), (1, 4)
-    with_it, without = (emission.Emission(hidden_size=5, samples=1, entropy=share).double() for share in (0.8, 0.0))
+    with_it, without = (
+        emission.EmissionPolicyGradient(hidden_size=5, samples=1, entropy=share).double() for share in (0.8, 0.0)
+    )
     without.load_state_dict(with_it.state_dict())
-    monkeypatch.setattr(model.decoder, "written", lambda *_, **__: written_as(way))
+    monkeypatch.setattr(model.decoder, "emission_path", lambda *_, **__: written_as(way))
     output = model.decoder(model.encode(batch.source), written_as(way).inputs)
     silence = output.scores[0, :, PAD].exp()
     entropies = -(silence * silence.log() + (1 - silence) * (1 - silence).log())
@@ -315,7 +317,7 @@ def test_the_entropy_of_free_coins_is_added_less_and_less(monkeypatch):
 
 def test_a_target_with_more_symbols_than_states_is_counted_and_left_out():
     model = model_of()
-    objective = emission.Emission(hidden_size=5, samples=3).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=3).double()
     for mode in (True, False):
         objective.train(mode)
         loss = objective(model, batch_of((4,) * 6), 0.5)
@@ -332,7 +334,7 @@ def test_a_target_with_more_symbols_than_states_is_counted_and_left_out():
 
 def test_several_ways_are_drawn_and_count_as_one():
     model, batch = model_of(), batch_of((4, 5), (5,))
-    objective = emission.Emission(hidden_size=5, samples=500, entropy=0.0, bound=False).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5, samples=500, entropy=0.0, bound=False).double()
     torch.manual_seed(1)
     loss = objective(model, batch, 0.5)
     assert loss.count == 5
@@ -340,8 +342,8 @@ def test_several_ways_are_drawn_and_count_as_one():
     for row, one in enumerate((batch_of((4, 5)), batch_of((5,), lengths=(3,)))):
         memory = model.encode(one.source)
         for _ in range(300):
-            path = model.decoder.written(memory, one.targets, draw=True)
-            symbols = model.decoder.symbols(model.decoder(memory, path.inputs).hidden)[0]
+            path = model.decoder.emission_path(memory, one.targets, draw=True)
+            symbols = model.decoder.token_log_probs(model.decoder(memory, path.inputs).hidden)[0]
             found = path.targets.values[0]
             emits = (found != PAD) & (found != EOS)
             rewards += symbols[emits].gather(1, found[emits][:, None]).sum().item() / 300
@@ -351,7 +353,7 @@ def test_several_ways_are_drawn_and_count_as_one():
 
 def test_drop_out_is_off_where_ways_are_drawn():
     model, batch = model_of(dropout=0.5), batch_of(OUTPUT)
-    objective = emission.Emission(hidden_size=5).double()
+    objective = emission.EmissionPolicyGradient(hidden_size=5).double()
 
     def total():
         torch.manual_seed(1)
@@ -369,4 +371,4 @@ def test_settings_that_mean_nothing_are_refused():
     with pytest.raises(ValueError, match="encoder"):
         Emission(vocabulary=6, memory_size=0, bos=BOS, eos=EOS, blank=PAD)
     with pytest.raises(ValueError, match="samples"):
-        emission.Emission(hidden_size=5, samples=0)
+        emission.EmissionPolicyGradient(hidden_size=5, samples=0)

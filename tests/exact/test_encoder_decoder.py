@@ -1,4 +1,4 @@
-"""What passes from a recurrent encoder to a recurrent decoder, and by which way."""
+"""What a recurrent encoder passes on to a recurrent decoder: bridges, attention, input feeding."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from seqloom.types import Padded
 from tests.building import BOS, build, memory_for, source
 
 SIZE = 8
-TOP = "1"  # of two layers
+TOP = "1"  # the upper of two layers
 CELLS = pytest.mark.parametrize("cell", [LSTM, GRU, partial(GRU, reset="before")], ids=["lstm", "gru", "gru-before"])
 ORDERS = pytest.mark.parametrize("order", ["luong", "bahdanau"])
 
@@ -32,12 +32,12 @@ def inputs(seed=3):
 
 
 @CELLS
-def test_copying_hands_over_the_states_at_each_sources_own_end(cell):
+def test_a_copying_bridge_passes_on_the_states_at_each_sources_own_end(cell):
     encoder, decoder = build(Encoder, cell=cell), build(Decoder, cell=cell, bridge="copy")
     batch = source((5, 3, 1))
     start = decoder.start(decoder.prepare(encoder(batch)))["layers"]
     for row, length in enumerate(batch.lengths):
-        values = encoder.embedding(batch.values[row : row + 1, :length])  # read once more, token by token
+        values = encoder.embedding(batch.values[row : row + 1, :length])  # step by step, without padding
         for layer, part in enumerate(encoder.forwards):
             state, outputs = part.start(1), []
             for value in values.unbind(1):
@@ -49,7 +49,7 @@ def test_copying_hands_over_the_states_at_each_sources_own_end(cell):
                 torch.testing.assert_close(start[str(layer)][name][row], state[name][0])
 
 
-def test_copying_passes_the_gradient_on_as_it_is():
+def test_a_copying_bridge_passes_gradients_through_unchanged():
     encoder, decoder = build(Encoder), build(Decoder, bridge="copy")
     memory = encoder(source())
     start = decoder.start(memory)["layers"][TOP]["cell"]
@@ -68,11 +68,11 @@ def test_a_dense_bridge_is_tanh_of_a_projected_summary():
     torch.testing.assert_close(torch.cat(entries, dim=-1), expected)
 
 
-# -- attention or none
+# -- with and without attention
 
 
 def without_attention(decoder):
-    """A decoder that has all weights of another but those that a context goes through."""
+    """A decoder with the weights of another, without those that apply to a context."""
     plain = build(Decoder)
     weights = {name: value for name, value in decoder.state_dict().items() if not name.startswith("attention.")}
     width = plain.embedding.embedding_dim
@@ -85,7 +85,7 @@ def without_attention(decoder):
 @ORDERS
 @pytest.mark.parametrize("input_feeding", [False, True])
 @torch.no_grad()
-def test_with_what_attention_says_zeroed_a_decoder_is_one_without_it(order, input_feeding):
+def test_with_the_weights_of_the_context_zeroed_a_decoder_equals_one_without_attention(order, input_feeding):
     decoder = build(Decoder, attention=Additive, order=order, combine="add", input_feeding=input_feeding)
     memory = memory_for(decoder)
     expected = without_attention(decoder)(memory, inputs()).scores
@@ -96,11 +96,11 @@ def test_with_what_attention_says_zeroed_a_decoder_is_one_without_it(order, inpu
     torch.testing.assert_close(decoder(memory, inputs()).scores, expected)
 
 
-def test_without_attention_only_the_final_state_hears_of_the_loss_and_the_rest_through_time():
+def test_without_attention_gradients_enter_through_the_final_state_only():
     encoder, decoder = build(Encoder), build(Decoder)
     batch = source((5, 3, 1))
     embedded = encoder.embedding(batch.values).detach().requires_grad_()
-    encoder.embedding = torch.nn.Identity()  # what it reads are vectors now, so that each has a gradient of its own
+    encoder.embedding = torch.nn.Identity()  # it reads vectors now, so that each input has a gradient
     memory = encoder(Padded(embedded, batch.lengths))
     loss = decoder(decoder.prepare(memory), inputs()).scores.pow(2).sum()
     of_states, of_summary, of_symbols = torch.autograd.grad(
@@ -113,7 +113,7 @@ def test_without_attention_only_the_final_state_hears_of_the_loss_and_the_rest_t
 
 
 @ORDERS
-def test_with_attention_every_real_state_hears_of_the_loss(order):
+def test_with_attention_every_real_state_gets_a_gradient(order):
     encoder, decoder = build(Encoder), build(Decoder, attention=Additive, order=order, bridge="zero")
     memory = encoder(source((5, 3, 1)))
     loss = decoder(decoder.prepare(memory), inputs()).scores.pow(2).sum()
@@ -121,11 +121,11 @@ def test_with_attention_every_real_state_hears_of_the_loss(order):
     assert torch.equal(influence > 0, memory.mask)
 
 
-# -- how state and context meet
+# -- how state and context are combined
 
 
-def advanced(decoder, memory, token, state):
-    """One step of the stack alone and a context, both by hand: the state before and after it, and the context."""
+def step_by_hand(decoder, memory, token, state):
+    """One step of the stack and a context, both by hand: the state before and after the step, and the context."""
     before = state["layers"][TOP]["hidden"]
     entering = [decoder.embedding(token)]
     if decoder.fed_size:
@@ -149,7 +149,7 @@ def test_added_attention_is_two_products_in_the_logits(order, input_feeding):
     scores = decoder(memory, tokens).scores
     of_state, of_context = decoder.output.weight.split([SIZE, SIZE], dim=1)
     for time, token in enumerate(tokens.values.unbind(1)):
-        output, context, layers = advanced(decoder, memory, token, state)
+        output, context, layers = step_by_hand(decoder, memory, token, state)
         expected = output @ of_state.T + context @ of_context.T + decoder.output.bias
         torch.testing.assert_close(scores[:, time], expected)
         state = {"layers": layers, "attention": {}, "fed": context}
@@ -157,21 +157,21 @@ def test_added_attention_is_two_products_in_the_logits(order, input_feeding):
 
 @ORDERS
 @torch.no_grad()
-def test_concatenated_attention_is_luongs_equation_and_feeding_feeds_it(order):
+def test_concatenated_attention_is_luongs_equation_and_input_feeding_feeds_it(order):
     decoder = build(Decoder, attention=Bilinear, order=order, input_feeding=True)
     memory = memory_for(decoder)
     state, tokens = decoder.start(memory), inputs()
     assert not state["fed"].any()
     scores = decoder(memory, tokens).scores
     for time, token in enumerate(tokens.values.unbind(1)):
-        output, context, layers = advanced(decoder, memory, token, state)
+        output, context, layers = step_by_hand(decoder, memory, token, state)
         joined = torch.tanh(torch.cat([context, output], dim=-1) @ decoder.join.weight.T + decoder.join.bias)
         torch.testing.assert_close(scores[:, time], joined @ decoder.output.weight.T + decoder.output.bias)
         state = {"layers": layers, "attention": {}, "fed": joined}
 
 
 @torch.no_grad()
-def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_the_one_after():
+def test_bahdanau_queries_with_the_state_before_the_step_and_luong_with_the_one_after():
     for order in ("bahdanau", "luong"):
         decoder = build(Decoder, attention=Additive, order=order)
         memory, tokens = memory_for(decoder), inputs()
@@ -179,13 +179,13 @@ def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_the_one_aft
         state = decoder.start(memory)
         for time, token in enumerate(tokens.values.unbind(1)):
             after = decoder.step(token, state, memory)[1]
-            asking = state if order == "bahdanau" else after
-            _, _, expected = decoder.attention(asking["layers"][TOP]["hidden"][:, None], memory, {}, weights=True)
+            queried = state if order == "bahdanau" else after
+            _, _, expected = decoder.attention(queried["layers"][TOP]["hidden"][:, None], memory, {}, weights=True)
             torch.testing.assert_close(weights[:, time], expected[:, 0, 0])
             state = after
 
         other = tokens.values.clone()
-        other[:, 2] = 4 + (other[:, 2] - 3) % 5  # another third word
+        other[:, 2] = 4 + (other[:, 2] - 3) % 5  # a different third token
         moved = decoder(memory, Padded(other, tokens.lengths), attention=True).attention["source"][:, 0, 0]
         changed = ((moved - weights).abs().amax((0, 2)) > 1e-9).tolist()
         assert changed == [False, False, order == "luong", True, True]
@@ -193,8 +193,8 @@ def test_bahdanau_asks_with_the_state_before_the_step_and_luong_with_the_one_aft
 
 @pytest.mark.parametrize("combine", ["concat", "add", "rnn"])
 @torch.no_grad()
-def test_only_what_is_fed_lets_the_memory_into_the_recurrence(combine):
-    """Luong's recurrence never sees the memory, unless input feeding tells it, one step late."""
+def test_the_memory_enters_the_recurrence_through_input_feeding_only(combine):
+    """Luong's recurrence never sees the memory, except through input feeding, one step late."""
     for feeding in (False, True):
         decoder = build(Decoder, attention=Additive, combine=combine, input_feeding=feeding, bridge="zero")
         memory = memory_for(decoder)
@@ -213,7 +213,7 @@ def test_only_what_is_fed_lets_the_memory_into_the_recurrence(combine):
 
 @pytest.mark.parametrize("deep", [False, True])
 @torch.no_grad()
-def test_a_context_fed_with_weights_of_zero_is_a_decoder_that_only_starts_from_it(deep):
+def test_a_fixed_context_with_weights_of_zero_equals_a_decoder_that_only_starts_from_it(deep):
     decoder = build(Decoder, feed_context=True, deep_output=deep)
     plain = build(Decoder)
     memory = memory_for(decoder)
@@ -233,7 +233,7 @@ def test_a_context_fed_with_weights_of_zero_is_a_decoder_that_only_starts_from_i
 
 
 @torch.no_grad()
-def test_a_deep_output_sees_state_context_and_the_symbol_before():
+def test_a_deep_output_reads_state_context_and_the_previous_token():
     decoder = build(Decoder, deep_output=True, attention=Additive)
     memory = decoder.prepare(memory_for(decoder))
     given = inputs()
@@ -245,7 +245,7 @@ def test_a_deep_output_sees_state_context_and_the_symbol_before():
 
 
 @torch.no_grad()
-def test_context_as_state_goes_on_from_what_was_seen():
+def test_context_as_state_steps_from_the_context():
     decoder = build(Decoder, attention=Additive, combine="state")
     memory = decoder.prepare(memory_for(decoder))
     token = torch.tensor([4, 5, 6])
@@ -257,30 +257,30 @@ def test_context_as_state_goes_on_from_what_was_seen():
 
 
 @torch.no_grad()
-def test_reading_from_the_end_is_reading_the_source_turned_round():
+def test_reading_in_reverse_equals_reading_the_reversed_source():
     backward, forward = build(Encoder, reverse=True), build(Encoder)
     forward.load_state_dict(backward.state_dict())
     batch = source((5, 3, 1))
-    turned = Padded(turn(batch), batch.lengths)
-    ours, theirs = backward(batch), forward(turned)
+    reversed_batch = Padded(reverse(batch), batch.lengths)
+    ours, theirs = backward(batch), forward(reversed_batch)
     torch.testing.assert_close(ours.final["summary"], theirs.final["summary"])
-    torch.testing.assert_close(turn(Padded(ours.states, batch.lengths))[batch.mask], theirs.states[batch.mask])
-    assert torch.equal(turn(turned), batch.values)  # twice is as if never
+    torch.testing.assert_close(reverse(Padded(ours.states, batch.lengths))[batch.mask], theirs.states[batch.mask])
+    assert torch.equal(reverse(reversed_batch), batch.values)  # reversing twice changes nothing
 
 
-def turn(batch):
+def reverse(batch):
     rows = [row[:length].flip(0) for row, length in zip(batch.values, batch.lengths.tolist())]
-    turned = batch.values.clone()
-    for row, flipped in zip(turned, rows):
+    reversed_batch = batch.values.clone()
+    for row, flipped in zip(reversed_batch, rows):
         row[: len(flipped)] = flipped
-    return turned
+    return reversed_batch
 
 
 # -- the decoder of Google's translator
 
 
 @torch.no_grad()
-def test_gnmt_is_its_equations_layer_by_layer():
+def test_gnmt_follows_its_equations_layer_by_layer():
     decoder = build(GNMT, layers=4)
     memory = decoder.prepare(memory_for(decoder))
     state = decoder.start(memory)
@@ -297,7 +297,7 @@ def test_gnmt_is_its_equations_layer_by_layer():
 
 
 @torch.no_grad()
-def test_a_bottom_that_reads_both_ways_carries_layers_that_read_one():
+def test_a_bidirectional_bottom_layer_feeds_unidirectional_ones():
     encoder = build(Encoder, bidirectional="bottom", layers=3, residual=True)
     both = build(Encoder, bidirectional=True, layers=1)
     both.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in both.state_dict()})
@@ -310,7 +310,7 @@ def test_a_bottom_that_reads_both_ways_carries_layers_that_read_one():
 
 
 @torch.no_grad()
-def test_handing_over_what_the_encoder_puts_out_leaves_the_cells_empty():
+def test_a_hidden_bridge_leaves_the_cell_states_zero():
     encoder, decoder = build(Encoder), build(Decoder, bridge="hidden")
     memory = encoder(source((5, 3, 1)))
     for layer, state in decoder.start(memory)["layers"].items():
@@ -320,12 +320,12 @@ def test_handing_over_what_the_encoder_puts_out_leaves_the_cells_empty():
 
 @pytest.mark.parametrize("layers", [0, -1])
 @pytest.mark.parametrize("part", [Encoder, Decoder, GNMT])
-def test_a_stack_of_nothing_is_refused(part, layers):
+def test_a_stack_without_layers_is_refused(part, layers):
     with pytest.raises(ValueError, match=f"layers = {layers} must be 1 or more"):
         build(part, layers=layers)
 
 
-def test_states_of_other_widths_are_not_copied():
+def test_states_of_different_sizes_are_not_copied():
     encoder, decoder = build(Encoder, bidirectional="bottom"), build(Decoder, bridge="copy")
     with pytest.raises(ValueError, match='bridge = "copy" needs an encoder with the same cells and layers'):
         decoder.start(encoder(source((5, 3, 1))))

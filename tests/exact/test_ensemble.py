@@ -1,4 +1,4 @@
-"""Ensembles against the formula: members asked one by one, their probabilities averaged by hand."""
+"""Ensembles against the formula: members scored one by one, their probabilities averaged by hand."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ from seqloom.inference.system import System, has_unknown_source
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.attention.dot import Dot
 from seqloom.nn.cells.gru import GRU
-from seqloom.nn.combine.ensemble import Encoders, Ensemble, ensemble_of
+from seqloom.nn.combine.ensemble import Ensemble, MemberEncoders, ensemble_of
 from seqloom.nn.decoders.copy import Copy
 from seqloom.nn.decoders.pointer import Pointer
 from seqloom.nn.decoders.recurrent import Recurrent
@@ -25,7 +25,7 @@ from seqloom.nn.model import Model
 from seqloom.predictor import Predictor
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
-from seqloom.tasks.text import Text as RunningText
+from seqloom.tasks.text import RunningText
 from seqloom.types import Batch, Padded, select
 from tests.building import SMALL, build, source, tensors
 from tests.cli import conftest
@@ -51,12 +51,12 @@ MIXTURES = {
 
 
 def in_parts(members: list[Padded]) -> Padded:
-    """One source as each member reads it."""
+    """One source as each member encodes it."""
     return replace(members[0], parts={str(number): each for number, each in enumerate(members)})
 
 
 def member(name, seed, language_model=False):
-    """A random model in float64; the seed makes it another one."""
+    """A random model in float64."""
     part, settings = DECODERS[name]
     if language_model:
         settings = {"memory_size": 0}
@@ -96,8 +96,8 @@ def by_hand(distributions, average):
     """The mean of probabilities, with loops and no logarithm: a list of (V,) for each member."""
     count = len(distributions)
     if average == "arithmetic":
-        return torch.stack([sum(each[symbol] for each in distributions) / count for symbol in range(VOCABULARY)])
-    products = [math.prod(float(each[symbol]) for each in distributions) ** (1 / count) for symbol in range(VOCABULARY)]
+        return torch.stack([sum(each[token] for each in distributions) / count for token in range(VOCABULARY)])
+    products = [math.prod(float(each[token]) for each in distributions) ** (1 / count) for token in range(VOCABULARY)]
     return torch.tensor([product / sum(products) for product in products], dtype=torch.float64)
 
 
@@ -120,7 +120,7 @@ def close(one, other):
 
 @AVERAGES
 @torch.no_grad()
-def test_a_symbol_has_the_mean_of_the_members_probabilities(members, average):
+def test_a_token_has_the_mean_of_the_members_probabilities(members, average):
     given, tokens = source_of(members), forced()
     together = ensemble_of(members, average)
     scores, _ = stepped(together.decoder, memory_of(together, given), tokens)
@@ -171,7 +171,7 @@ def test_permuting_rows_commutes_with_a_step(members):
 
 
 @torch.no_grad()
-def test_several_rows_a_source_are_as_if_the_memory_were_repeated(members):
+def test_several_rows_per_source_are_as_if_the_memory_were_repeated(members):
     together = ensemble_of(members)
     memory, inputs = memory_of(together, source_of(members)), Padded(forced(6), torch.full((6,), 4))
     repeated = memory.select(memory.owner(6))
@@ -180,7 +180,7 @@ def test_several_rows_a_source_are_as_if_the_memory_were_repeated(members):
 
 
 @torch.no_grad()
-def test_the_limit_is_that_of_the_most_patient_member():
+def test_the_limit_is_the_largest_of_the_members():
     made = [member("luong", 0), member("transformer", 1)]
     for each, ratio, offset in zip(made, (1.0, 0.5), (1, 3)):
         del each.decoder.limit
@@ -276,8 +276,8 @@ def test_a_wide_beam_finds_the_likeliest_output_of_the_averaged_model(members, a
         memories = [memory_of(each, given).select(entry) for each in members]
         for tokens in outputs:
             inputs = Padded(torch.tensor([[BOS, *tokens]]), torch.tensor([len(tokens) + 1]))
-            said = [each.decoder(ours, inputs).scores[0].softmax(-1) for each, ours in zip(members, memories)]
-            steps = [by_hand([each[step] for each in said], average) for step in range(len(tokens) + 1)]
+            probabilities = [each.decoder(ours, inputs).scores[0].softmax(-1) for each, ours in zip(members, memories)]
+            steps = [by_hand([each[step] for each in probabilities], average) for step in range(len(tokens) + 1)]
             expected.append((sum(math.log(step[token]) for step, token in zip(steps, [*tokens, EOS])), tokens))
         expected.sort(reverse=True)
         assert [tuple(one.tokens) for one in found[row]] == [tokens for _, tokens in expected]
@@ -300,11 +300,11 @@ def test_a_batch_is_its_sources_one_by_one(members, search):
             same(SEARCHES[search](together.decoder, memory_of(together, own, 1), begin), [found[row]])
 
 
-# -- several readings of a source
+# -- sources encoded differently
 
 
 @torch.no_grad()
-def test_each_member_reads_the_source_in_its_own_way():
+def test_members_may_encode_the_source_differently():
     made = [member("luong", 0), member("transformer", 1)]
     own = [source((5, 2, 3), seed=1), source((2, 4, 1), seed=2)]
     together = ensemble_of(made)
@@ -315,11 +315,11 @@ def test_each_member_reads_the_source_in_its_own_way():
     for row in range(3):
         parts = [Padded(each.values[row : row + 1, : each.lengths[row]], each.lengths[row : row + 1]) for each in own]
         same(SEARCHES["beam"](together.decoder, together.encode(in_parts(parts).to("cpu"))), [found[row]])
-    with pytest.raises(ValueError):  # as many readings as members
+    with pytest.raises(ValueError):  # one encoded source per member
         together.encode(in_parts(own[:1]))
 
 
-# -- where they look
+# -- attention
 
 
 @torch.no_grad()
@@ -345,7 +345,7 @@ def test_a_coverage_penalty_of_copies_is_that_of_the_model():
 
 
 @torch.no_grad()
-def test_attention_over_different_readings_is_refused():
+def test_attention_over_different_positions_is_refused():
     together = ensemble_of([member("luong", 0), member("transformer", 1)])
     memory = together.encode(in_parts([source(), source()]))
     inputs = Padded(forced(), torch.full((3,), 4))
@@ -362,7 +362,7 @@ def test_encoders_that_shorten_the_source_differently_share_no_positions():
             return replace(memory, states=memory.states[:, ::2], lengths=(memory.lengths + 1) // 2)
 
     given = source()
-    memory = Encoders(members=[build(RecurrentEncoder), build(Halving)])(given)
+    memory = MemberEncoders(members=[build(RecurrentEncoder), build(Halving)])(given)
     assert memory.states.shape[1] == 0
     assert [part.lengths.tolist() for part in memory.parts.values()] == [[5, 3, 1], [3, 2, 1]]
 
@@ -370,7 +370,7 @@ def test_encoders_that_shorten_the_source_differently_share_no_positions():
 # -- wrong use
 
 
-def test_what_makes_no_ensemble_is_told_in_one_line():
+def test_what_makes_no_ensemble_is_refused_in_one_line():
     from seqloom.nn.heads.value import Value
 
     class Waiting(Recurrent):
@@ -379,7 +379,7 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
     ordinary = member("luong", 0)
     other_end = member("luong", 1)
     other_end.decoder.eos = 2
-    more_symbols = Model(ordinary.encoder, build(Recurrent, vocabulary=5, bos=BOS, eos=EOS))
+    more_tokens = Model(ordinary.encoder, build(Recurrent, vocabulary=5, bos=BOS, eos=EOS))
     waiting = Model(ordinary.encoder, build(Waiting, vocabulary=VOCABULARY, bos=BOS, eos=EOS))
     head = Model(ordinary.encoder, Value(memory_size=8, features=2))
     inputs = Padded(forced(), torch.full((3,), 4))
@@ -387,11 +387,11 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
         (lambda: ensemble_of([]), "no members"),
         (lambda: ensemble_of([ordinary], "geometrical"), 'did you mean "geometric"'),
         (lambda: ensemble_of([ordinary, member("plain", 1, True)]), "language models"),
-        (lambda: ensemble_of([ordinary, other_end]), "begin and end alike"),
-        (lambda: ensemble_of([ordinary, waiting]), "silent"),
+        (lambda: ensemble_of([ordinary, other_end]), "one BOS and one EOS"),
+        (lambda: ensemble_of([ordinary, waiting]), "blanks"),
         (lambda: ensemble_of([ordinary, head]), "head"),
         (lambda: ensemble_of([ordinary, Model(ordinary.encoder, build(Copy, bos=BOS, eos=EOS))]), "alike"),
-        (lambda: ensemble_of([ordinary, more_symbols])(Batch(source(), inputs, inputs)).scores, "4 and 5 tokens"),
+        (lambda: ensemble_of([ordinary, more_tokens])(Batch(source(), inputs, inputs)).scores, "4 and 5 tokens"),
     ):
         with pytest.raises(SeqloomError) as caught:
             mistake()
@@ -404,9 +404,9 @@ def test_what_makes_no_ensemble_is_told_in_one_line():
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Small runs on the same numbers: recurrent, Transformer, one that reads bytes, another alphabet, texts."""
+    """Small runs on the same numbers: recurrent, Transformer, one that reads bytes, one of letters, language models."""
     small = {"type": "transformer", "size": 8, "heads": 2, "hidden": 16, "layers": 1}
-    as_letters = str.maketrans("0123456789", "abcdefghij")  # as many tokens, and others
+    as_letters = str.maketrans("0123456789", "abcdefghij")  # as many tokens, but different ones
     numbers, letters = pairs(), [(source, target.translate(as_letters)) for source, target in pairs()]
     texts, running = [target for _, target in numbers], {"type": "text", "target": TEXT}
     bytes_in = {**TRANSLATOR["task"], "source": {"type": "text", "units": "bpe", "size": 260}}
@@ -433,7 +433,7 @@ def loaded(runs, *names, **settings):
     return made
 
 
-def test_one_run_is_itself_and_twice_the_same_is_no_other(runs):
+def test_one_run_is_itself_and_twice_the_same_changes_nothing(runs):
     for name in ("recurrent", "transformer"):
         alone, twice = loaded(runs, name), loaded(runs, name, name)
         assert not isinstance(alone.model.decoder, Ensemble)
@@ -451,7 +451,7 @@ def test_one_run_is_itself_and_twice_the_same_is_no_other(runs):
 @AVERAGES
 @pytest.mark.parametrize("names", [("recurrent", "transformer"), ("recurrent", "bytes", "transformer")])
 @torch.no_grad()
-def test_runs_are_averaged_symbol_by_symbol_however_each_reads_its_source(runs, names, average):
+def test_runs_are_averaged_token_by_token_however_each_encodes_its_source(runs, names, average):
     together, alone = loaded(runs, *names, average=average), [loaded(runs, name) for name in names]
     assert len(together.system.sources) == (3 if "bytes" in names else 1)
     rows = [("123", "321"), ("4", "44444"), ("15", "5")]
@@ -459,12 +459,12 @@ def test_runs_are_averaged_symbol_by_symbol_however_each_reads_its_source(runs, 
     expected = []
     for source_text, text in rows:
         tokens = target.encode(text).tolist()
-        said = []
+        probabilities = []
         for each in alone:  # one pair at a time, so that nothing is padded
             memory = each.model.encode(Padded.stack([each.task.source.encode(source_text)]).to("cpu"))
             inputs = Padded.stack([torch.tensor([2, *tokens])])
-            said.append(each.model.decoder(memory, inputs).scores[0].softmax(-1))
-        stacked = torch.stack(said)
+            probabilities.append(each.model.decoder(memory, inputs).scores[0].softmax(-1))
+        stacked = torch.stack(probabilities)
         mean = stacked.mean(0) if average == "arithmetic" else stacked.log().mean(0).softmax(-1)
         expected.append(sum(math.log(mean[step, token]) for step, token in enumerate([*tokens, 3])))
     assert together.score(rows) == pytest.approx(expected, abs=1e-12, rel=0)
@@ -476,14 +476,14 @@ def test_runs_are_averaged_symbol_by_symbol_however_each_reads_its_source(runs, 
             assert together.score([(source_text, one.text)])[0] == pytest.approx(sum(one.log_probs), abs=1e-12)
 
 
-def test_an_unknown_symbol_of_any_reading_is_noticed(runs):
+def test_a_source_token_unknown_to_any_member_is_noticed(runs):
     together = loaded(runs, "bytes", "recurrent")  # every byte is known, not every character
     assert has_unknown_source(together.system, "x1")
     assert not has_unknown_source(loaded(runs, "bytes").system, "x1")
     assert not has_unknown_source(together.system, "12")
 
 
-def test_language_models_are_averaged_and_write(runs):
+def test_language_models_are_averaged_and_generate(runs):
     names, texts = ("text", "text again"), ["321", "0", "44"]
     together, alone = loaded(runs, *names), [loaded(runs, name) for name in names]
     twice = loaded(runs, "text", "text")
@@ -555,8 +555,8 @@ def test_the_command_line_takes_several_runs(runs, command):
         model = seqloom.load(*folders, device="cpu", average=average)
         outcome = command("predict", *folders, *options, stdin="\n".join(sources))
         assert (outcome.code, outcome.out.splitlines()) == (0, model.predict(sources))
-        said = command("score", *folders, "--data", data, *options).out.splitlines()
-        assert [float(each) for each in said] == pytest.approx(model.score(rows), abs=1e-5)
+        printed = command("score", *folders, "--data", data, *options).out.splitlines()
+        assert [float(each) for each in printed] == pytest.approx(model.score(rows), abs=1e-5)
         measured = json.loads(command("evaluate", *folders, "--data", data, *options).out)
         assert measured == {"examples": 4, **{name: round(x, 4) for name, x in model.evaluate(rows).items()}}
     single = [float(each) for each in command("score", folders[0], "--data", data).out.splitlines()]

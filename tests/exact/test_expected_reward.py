@@ -11,7 +11,7 @@ from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.expected_reward import ExpectedReward
 from seqloom.objectives.minimum_risk import MinimumRisk
 from seqloom.objectives.mixer import Mixer
-from seqloom.objectives.paths import Paths, bodies, drawn, followed, log_probs
+from seqloom.objectives.paths import Paths, follow_paths, log_probs, sample_paths, token_lists
 from seqloom.types import Padded
 from tests.exact import toy
 from tests.exact.toy import BOS, EOS, gradients, kinds, outputs, probabilities
@@ -36,7 +36,7 @@ def reward(output: list[int], target: tuple[int, ...] = TARGET) -> float:
 
 
 def paths(*chosen: list[int], given: int = 0, longest: int = LONGEST) -> Paths:
-    """Outputs as if they had been drawn; what the limit forces is not free."""
+    """Outputs as if they had been sampled; an EOS forced by the limit is not free."""
     tokens = Padded.stack([torch.tensor(each) for each in chosen])
     places = torch.arange(tokens.values.shape[1])
     return Paths(tokens, tokens.mask & (places >= given) & (places < longest - 1))
@@ -45,14 +45,14 @@ def paths(*chosen: list[int], given: int = 0, longest: int = LONGEST) -> Paths:
 def expectation(model, one, objective, module, monkeypatch, samples=1, begun=(), progress=0.5, longest=LONGEST):
     """The objective's gradient for each outcome of a draw, weighted by its probability."""
     chances = probabilities(model, one, longest, begun).detach()
-    likeliest = drawn(model.decoder, model.encode(one.source), 1, longest, likeliest=True)
+    likeliest = sample_paths(model.decoder, model.encode(one.source), 1, longest, likeliest=True)
     total = [torch.zeros_like(parameter) for parameter in model.parameters()]
     for outcome in product(range(len(chances)), repeat=samples):
         weight = chances[list(outcome)].prod()
         if weight == 0:
             continue
         chosen = paths(*(outputs(longest)[number] for number in outcome), given=len(begun), longest=longest)
-        monkeypatch.setattr(module, "drawn", lambda *_, likeliest=False, **__: greedy if likeliest else chosen)  # noqa: B023
+        monkeypatch.setattr(module, "sample_paths", lambda *_, likeliest=False, **__: greedy if likeliest else chosen)  # noqa: B023
         greedy = likeliest
         found = gradients(objective(model, one, progress).total, model)
         total = [sum_so_far + weight * each for sum_so_far, each in zip(total, found)]
@@ -61,7 +61,7 @@ def expectation(model, one, objective, module, monkeypatch, samples=1, begun=(),
 
 
 def true_gradient(model, one, begun=(), longest=LONGEST):
-    """Of the expected reward with its sign turned, by listing all outputs."""
+    """Of minus the expected reward, by listing all outputs."""
     chances = probabilities(model, one, longest, begun)
     values = torch.tensor([reward(output) for output in outputs(longest)], dtype=torch.float64)
     return gradients(-(chances * values).sum(), model)
@@ -88,7 +88,7 @@ def test_the_expected_estimate_is_the_gradient_of_the_expected_reward(kind, base
 
 
 @pytest.mark.parametrize("baseline", ["others", "learned"])
-def test_so_it_is_for_several_outputs_of_a_source(baseline, monkeypatch):
+def test_so_is_the_estimate_from_several_outputs_per_source(baseline, monkeypatch):
     model, one = toy.model("recurrent"), toy.batch((TARGET,))
     objective = ExpectedReward(samples=2, baseline=baseline, **SETTINGS).double()
     ours = expectation(model, one, objective, expected_reward, monkeypatch, samples=2, longest=2)
@@ -113,10 +113,10 @@ def test_a_learned_baseline_learns_the_reward_and_leaves_the_model_alone():
     found = torch.autograd.grad(loss.total, objective.judge.bias)[0]
     torch.manual_seed(2)
     memory = model.encode(batch.source)
-    chosen = drawn(model.decoder, memory, 3, 4)
-    hidden = followed(model.decoder, memory, chosen.tokens).hidden.detach()
+    chosen = sample_paths(model.decoder, memory, 3, 4)
+    hidden = follow_paths(model.decoder, memory, chosen.tokens).hidden.detach()
     wanted = 0.0
-    for row, output in enumerate(bodies(chosen.tokens, EOS)):
+    for row, output in enumerate(token_lists(chosen.tokens, EOS)):
         target = (TARGET, (5,))[row // 3]
         expected = hidden[row] @ objective.judge.weight[0] + objective.judge.bias
         for place in chosen.free[row].nonzero()[:, 0]:
@@ -135,10 +135,10 @@ def test_outputs_are_drawn_as_often_as_they_are_likely(kind):
     sources, each = 400, 50
     count = sources * each
     memory = model.encode(one.source).select(torch.zeros(sources, dtype=torch.long))
-    chosen = drawn(model.decoder, memory, each, LONGEST)
+    chosen = sample_paths(model.decoder, memory, each, LONGEST)
     names = {tuple(output[:-1]): number for number, output in enumerate(outputs(LONGEST))}
     found = torch.bincount(
-        torch.tensor([names[tuple(each)] for each in bodies(chosen.tokens, EOS)]), minlength=len(names)
+        torch.tensor([names[tuple(each)] for each in token_lists(chosen.tokens, EOS)]), minlength=len(names)
     )
     chi_square = ((found - count * chances).square() / (count * chances)).sum().item()
     freedom = len(chances) - 1
@@ -151,18 +151,18 @@ def test_outputs_are_drawn_as_often_as_they_are_likely(kind):
 def test_a_prefix_is_given_and_not_drawn():
     model, batch = toy.model("transformer"), toy.batch(((4, 5), (5, 5)))
     prefix = Padded(torch.tensor([[4], [5]]), torch.tensor([1, 1]))
-    chosen = drawn(model.decoder, model.encode(batch.source), 2, 4, prefix=prefix)
+    chosen = sample_paths(model.decoder, model.encode(batch.source), 2, 4, prefix=prefix)
     assert chosen.tokens.values[:, 0].tolist() == [4, 4, 5, 5]
     assert not chosen.free[:, 0].any()
     assert (chosen.tokens.lengths >= 2).all()
 
 
 @kinds
-def test_following_paths_scores_each_symbol_after_those_before_it(kind):
+def test_following_paths_scores_each_token_after_those_before_it(kind):
     model, one = toy.model(kind), toy.batch((TARGET,))
     chances = probabilities(model, one, LONGEST, forced=False).detach()
     every = paths(*outputs(LONGEST)).tokens
-    found = log_probs(followed(model.decoder, model.encode(one.source), every), every).sum(dim=1).exp()
+    found = log_probs(follow_paths(model.decoder, model.encode(one.source), every), every).sum(dim=1).exp()
     torch.testing.assert_close(found, chances, rtol=1e-10, atol=0)
 
 
@@ -174,12 +174,12 @@ def dropping(module):
 
 
 def given_at(given: int) -> dict:
-    """Settings and a progress at which so many tokens are given, of outputs of LONGEST."""
+    """Settings with which so many tokens of outputs of LONGEST are given at progress 0."""
     return {"delta": LONGEST - given, "longest": LONGEST} if given < LONGEST else {"wait": 0.9, "longest": LONGEST}
 
 
 @kinds
-def test_with_all_symbols_given_mixer_is_cross_entropy_with_its_drop_out(kind):
+def test_with_all_tokens_given_mixer_is_cross_entropy_with_its_drop_out(kind):
     model, batch = toy.model(kind), toy.batch()
     objective = Mixer(**SETTINGS, **given_at(LONGEST)).double()
     ours, theirs = objective(model, batch, 0.0), CrossEntropy()(model, batch, 0.0)
@@ -215,16 +215,16 @@ def test_mixers_expected_gradient_is_that_of_both_parts(kind, given, monkeypatch
 
 def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
     model, batch = toy.model("recurrent"), toy.batch(((4, 5, 4), (5,)))
-    asked = []
+    calls = []
 
     def watched(decoder, memory, count, longest, prefix):
-        asked.append((memory.rows, prefix.values.tolist()))
-        return drawn(decoder, memory, count, longest, prefix=prefix)
+        calls.append((memory.rows, prefix.values.tolist()))
+        return sample_paths(decoder, memory, count, longest, prefix=prefix)
 
-    monkeypatch.setattr(mixer, "drawn", watched)
+    monkeypatch.setattr(mixer, "sample_paths", watched)
     objective = Mixer(delta=2, longest=4, **SETTINGS).double()
     loss = objective(model, batch, 0.0)
-    assert asked == [(1, [[4, 5]])]
+    assert calls == [(1, [[4, 5]])]
     assert loss.logs["given"] == 2 * loss.count
     found = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 2)
     assert found.tokens.values[1, :2].tolist() == [5, EOS]
@@ -232,17 +232,17 @@ def test_of_a_batch_only_outputs_that_go_on_are_drawn(monkeypatch):
     assert found.tokens.lengths[1] == 2
 
 
-def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
+def test_the_baseline_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
     model, batch = toy.model("recurrent"), toy.batch()
     objective = Mixer(delta=3, longest=3, **SETTINGS).double()
     torch.manual_seed(1)
     loss = objective(model, batch, 0.0)
     torch.manual_seed(1)
     chosen = objective.paths(model.decoder, model.encode(batch.source), batch.targets, 0)
-    output = followed(model.decoder, model.encode(batch.source), chosen.tokens)
+    output = follow_paths(model.decoder, model.encode(batch.source), chosen.tokens)
     squares, estimate = 0.0, 0.0
     scores = torch.log_softmax(output.scores, dim=-1)
-    for row, body in enumerate(bodies(chosen.tokens, EOS)):
+    for row, body in enumerate(token_lists(chosen.tokens, EOS)):
         value = reward([*body, EOS], (TARGET, (5,))[row])
         for place in chosen.free[row].nonzero()[:, 0]:
             surprise = value - objective.judge(output.hidden[row, place].detach())[0]
@@ -260,7 +260,7 @@ def test_the_judge_of_mixer_learns_the_reward_and_gives_the_model_no_gradient():
 def test_of_all_outputs_with_sharpness_1_the_risk_is_the_expected_one(kind, monkeypatch):
     model, one = toy.model(kind), toy.batch((TARGET,))
     every = outputs(LONGEST)
-    monkeypatch.setattr(minimum_risk, "drawn", lambda *_: paths(*every))
+    monkeypatch.setattr(minimum_risk, "sample_paths", lambda *_: paths(*every))
     settings = {"decode": None, "samples": len(every), "sharpness": 1.0, "with_target": False}
     ours = MinimumRisk(**settings)(model, one, 0.5)
     chances = probabilities(model, one, LONGEST, forced=False)
@@ -274,14 +274,14 @@ def test_of_all_outputs_with_sharpness_1_the_risk_is_the_expected_one(kind, monk
 def test_the_risk_is_that_of_the_target_and_of_each_output_once(kind, monkeypatch):
     model, one = toy.model(kind), toy.batch((TARGET,))
     chosen = [[4, EOS], [4, 5, EOS], [4, EOS], [5, 4, 4, EOS]]
-    monkeypatch.setattr(minimum_risk, "drawn", lambda *_: paths(*chosen))
+    monkeypatch.setattr(minimum_risk, "sample_paths", lambda *_: paths(*chosen))
     ours = MinimumRisk(decode=None, samples=4, sharpness=0.3)(model, one, 0.5)
     unique = [[4, EOS], [4, 5, EOS], [5, 4, 4, EOS]]
     memory, scores = model.encode(one.source), []
     for output in unique:
         inputs = Padded(torch.tensor([[BOS, *output[:-1]]]), torch.tensor([len(output)]))
         steps = torch.log_softmax(model.decoder(memory, inputs).scores[0], dim=-1)
-        scores.append(sum(steps[place, symbol] for place, symbol in enumerate(output)))
+        scores.append(sum(steps[place, token] for place, token in enumerate(output)))
     shares = torch.softmax(0.3 * torch.stack(scores), dim=0)
     theirs = -sum(share * reward(output) for share, output in zip(shares, unique))
     torch.testing.assert_close(ours.total, theirs, rtol=1e-10, atol=0)
@@ -313,7 +313,7 @@ def test_drop_out_is_off_where_outputs_are_drawn_and_back_after(objective):
     assert objective.eval()(model, batch, 1.0).total == CrossEntropy()(model, batch, 1.0).total
 
 
-def test_settings_that_mean_nothing_are_refused():
+def test_invalid_settings_are_refused():
     with pytest.raises(ValueError, match="samples"):
         ExpectedReward(samples=1, **SETTINGS)
     with pytest.raises(ValueError, match="sharpness"):

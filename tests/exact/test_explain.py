@@ -1,4 +1,4 @@
-"""An explanation is of what `predict` answers, and of what might have been written in its stead."""
+"""An explanation is of the answer of `predict`, and of its allowed alternatives."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from seqloom.explain.record import Explanation
 from seqloom.inference.system import encode_source
 from seqloom.search.beam import BeamSearch
 from seqloom.types import Padded
-from tests.test_streaming import predictor
+from tests.inference.test_stream import predictor
 
 OFFLINE = "monotonic"
 SEED = 4  # a wide beam finds other outputs than a narrow one, with each decoder
@@ -28,12 +28,12 @@ def test_the_answer_comes_first_and_then_the_others_of_a_wide_beam(decoder: str,
 
 
 @pytest.mark.parametrize("decoder", [OFFLINE, "ctc"])
-def test_the_width_of_the_run_is_meant_where_none_is_asked_for(decoder: str):
+def test_the_beam_size_of_the_run_is_the_default(decoder: str):
     model = predictor(decoder, seed=SEED)
     model.recipe["search"]["beam_size"] = 1
     explained = [model.explain(source) for source in SOURCES]
     assert [each.hypotheses[0].text for each in explained] == model.predict(SOURCES)
-    assert {each.model["beam"] for each in explained} == {"1, for the others 5"}
+    assert {each.model["beam"] for each in explained} == {"1 (n-best list: 5)"}
     assert model.explain("fa", n_best=1).model["beam"] == "1"
 
 
@@ -53,13 +53,13 @@ def test_where_the_beam_is_wide_enough_nothing_is_searched_twice(monkeypatch: py
 
 
 def marked(explained: Explanation) -> list[str]:
-    """What stands on the marked path of the tree, from its root on."""
+    """The tokens on the marked path of the tree, from the root."""
     path = [index for index, node in enumerate(explained.tree) if node.best]
     assert [explained.tree[index].parent for index in path] == [-1, *path][: len(path)]
     return [explained.tree[index].token for index in path]
 
 
-def test_the_tree_marks_the_answer_as_far_as_it_has_it():
+def test_the_tree_marks_the_answer_as_far_as_the_beam_kept_it():
     model = predictor(OFFLINE, seed=SEED)
     whole = []
     for source in SOURCES:
@@ -73,7 +73,7 @@ def test_the_tree_marks_the_answer_as_far_as_it_has_it():
 
 
 @pytest.mark.parametrize("limits", [{}, {"minimum_length": 2, "maximum_length": 4}, {"no_repeat": 1}])
-def test_what_might_have_stood_in_a_place_is_what_was_allowed_there(limits: dict[str, int]):
+def test_runners_up_are_the_tokens_that_constraints_allow(limits: dict[str, int]):
     model = predictor(OFFLINE, seed=SEED)
     target, decoder = model.task.target, model.model.decoder
     letters = {letter: target.encode(letter)[0] for letter in "abc"} | {"<eos>": decoder.eos}
@@ -96,7 +96,7 @@ def test_what_might_have_stood_in_a_place_is_what_was_allowed_there(limits: dict
 
 
 @pytest.mark.parametrize("decoder", ["ctc", "transducer", "neural transducer"])
-def test_nothing_forbidden_might_have_been_written_while_reading(decoder: str):
+def test_no_runner_up_of_an_online_decoder_is_forbidden(decoder: str):
     model = predictor(decoder, seed=SEED)
     for source in SOURCES:
         for one in model.explain(source, minimum_length=1, maximum_length=4).hypotheses:

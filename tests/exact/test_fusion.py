@@ -150,7 +150,7 @@ def test_the_language_model_hears_nothing_of_silence(kind):
         scores, state = decoder.step(torch.tensor(token), state, memory)
         inner, _ = decoder.decoder.step(torch.tensor(token), decoder.decoder.start(memory), memory)
         assert torch.equal(scores.isinf(), inner.isinf())
-        said.append(state["language_model"]["said"])
+        said.append(state["language_model"]["log_probs"])
     torch.testing.assert_close(said[-1][0], said[-1][1])  # both have written 4 5 by now, at other times
     torch.testing.assert_close(said[0][0], said[1][0])
     model, heard = decoder.language_model, Padded.stack([torch.tensor([BOS, 4, 5])])
@@ -228,7 +228,7 @@ def test_it_refuses_what_cannot_be_fused():
     recurrent, transducer = sharp(Recurrent), sharp(Transducer)
     with pytest.raises(SeqloomError, match="lm_weight = -1"):
         ShallowFusion(decoder=recurrent, language_model=sharp(Recurrent, memory_size=0), weight=-1)
-    with pytest.raises(SeqloomError, match="silent"):
+    with pytest.raises(SeqloomError, match="blanks"):
         ShallowFusion(decoder=recurrent, language_model=transducer, weight=1)
     other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
     decoder = ShallowFusion(decoder=recurrent, language_model=other, weight=1)

@@ -1,4 +1,4 @@
-"""The check of gradients: it passes what is right, and names what is wrong."""
+"""The check of gradients: right ones pass, wrong ones are named."""
 
 from functools import partial
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.analysis.gradcheck import TOLERANCE, conclusion, gradcheck, report, small
+from seqloom.analysis.gradcheck import TOLERANCE, gradcheck, report, summary
+from seqloom.analysis.small_model import make_small
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, packaged, read_recipe
 from seqloom.contracts import Objective
@@ -92,7 +93,7 @@ def test_the_model_that_is_checked_stays_as_it_was():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-# -- what is wrong is caught
+# -- wrong gradients are caught
 
 
 class Scaled(torch.autograd.Function):
@@ -124,7 +125,7 @@ def test_a_slightly_wrong_backward_is_caught_and_named():
     assert [each.name for each in found if not each.passed] == ["decoder.output.weight"]
     wrong = next(each for each in found if not each.passed)
     assert wrong.by_autograd == pytest.approx(1.001 * wrong.by_differences, rel=1e-5)
-    assert "1 of the parameters has a wrong gradient, worst decoder.output.weight[" in conclusion(found)
+    assert "1 of the parameters has a wrong gradient, worst decoder.output.weight[" in summary(found)
 
 
 def test_a_gradient_that_is_cut_off_is_caught():
@@ -178,7 +179,7 @@ def completed(name, *settings):
 @pytest.mark.parametrize("name", packaged())
 def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
     recipe = completed(name)
-    made = small(recipe)
+    made = make_small(recipe)
     assert sum(parameter.numel() for parameter in made.model.parameters()) < 8_000
     assert made.changes
     changed = {change.split(" = ")[0].rpartition(".")[2] for change in made.changes}
@@ -193,7 +194,7 @@ def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
 
 def test_widths_that_differ_stay_different_and_widths_that_fit_still_fit():
     settings = ["encoder.cell.type=mut", "decoder.cell.type=mut", "decoder.size=256", 'decoder.bridge="copy"']
-    made = small(completed("dates", *settings))  # both directions side by side are as wide as the decoder
+    made = make_small(completed("dates", *settings))  # both directions side by side are as wide as the decoder
     names = [name for name, _ in made.model.named_parameters()]
     assert "encoder.forwards.0.match.weight" in names  # there only where input and state are not of one width
     assert made.model.decoder.stack.cells[0].size == 2 * made.model.encoder.forwards[0].size
@@ -201,16 +202,16 @@ def test_widths_that_differ_stay_different_and_widths_that_fit_still_fit():
 
 def test_a_recipe_that_is_small_is_taken_as_it_is():
     settings = [f"{part}.{key}=6" for part in ("encoder", "decoder") for key in ("size", "embedding_size")]
-    assert small(completed("dates", *settings, "decoder.attention.size=5")).changes == []
+    assert make_small(completed("dates", *settings, "decoder.attention.size=5")).changes == []
 
 
-def test_parts_that_do_not_fit_are_told():
+def test_parts_that_do_not_fit_are_refused():
     with pytest.raises(SeqloomError, match="copy"):
-        small(completed("dates", 'decoder.bridge="copy"'))
+        make_small(completed("dates", 'decoder.bridge="copy"'))
 
 
-def test_the_report_has_a_line_a_parameter_and_says_how_it_ended():
-    made, lines = small(completed("adding")), []  # vectors, not tokens
+def test_the_report_has_one_line_per_parameter_and_a_summary():
+    made, lines = make_small(completed("adding")), []  # vectors, not tokens
     assert report(made, lines.append)
     assert lines[0].split() == ["parameter", "scalars", "worst", "error"]
     assert [line.split()[0] for line in lines[1:-1]] == [name for name, _ in made.model.named_parameters()]

@@ -28,23 +28,23 @@ def double(values, gradients=False):
     return torch.tensor(values, dtype=torch.float64, requires_grad=gradients)
 
 
-def pondered(chances, **settings):
-    """What comes of rows whose halting probabilities, (n, rows), are given, and whose n-th state is n."""
+def ponder(probabilities, **settings):
+    """The result for rows with given halting probabilities, (n, rows), and states 1, 2, .. n."""
     halting = Halting(size=1, **settings).double()
     with torch.no_grad():
         halting.unit.weight.fill_(1)
         halting.unit.bias.fill_(0)
 
     def step(number, state, running):
-        logit = torch.logit(chances[min(number, len(chances) - 1)])[:, None]
+        logit = torch.logit(probabilities[min(number, len(probabilities) - 1)])[:, None]
         return logit, {"number": state["number"] + 1}
 
-    rows = chances.shape[1]
+    rows = probabilities.shape[1]
     return halting(step, {"number": torch.zeros(rows, 1, dtype=torch.float64)}, rows)
 
 
-def picky(halting):
-    """A unit that goes by what it sees, so that rows differ in their steps."""
+def make_rows_differ(halting):
+    """Give the halting unit large weights, so that rows differ in their steps."""
     with torch.no_grad():
         halting.unit.weight.mul_(12)
         halting.unit.bias.fill_(-1)
@@ -53,32 +53,32 @@ def picky(halting):
 # -- the equations
 
 
-def test_three_steps_of_a_known_example():
-    chances = double([[0.3], [0.4], [0.5]], gradients=True)
-    found = pondered(chances)
+def test_an_example_with_three_steps():
+    probabilities = double([[0.3], [0.4], [0.5]], gradients=True)
+    found = ponder(probabilities)
     assert found.steps.tolist() == [3]
     torch.testing.assert_close(found.ponder, double([3.3]))  # N + R, R = 1 - 0.7
     torch.testing.assert_close(found.state["number"], double([[0.3 * 1 + 0.4 * 2 + 0.3 * 3]]))
-    (gradient,) = torch.autograd.grad(found.ponder.sum(), chances)
+    (gradient,) = torch.autograd.grad(found.ponder.sum(), probabilities)
     torch.testing.assert_close(gradient, double([[-1], [-1], [0]]))
 
 
-def test_the_remainder_and_not_the_last_probability_is_the_last_weight():
-    high, low = (pondered(double([[0.3], [0.4], [last]])) for last in (0.95, 0.5))
+def test_the_last_weight_is_the_remainder_not_the_last_probability():
+    high, low = (ponder(double([[0.3], [0.4], [last]])) for last in (0.95, 0.5))
     torch.testing.assert_close(high.state, low.state)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("most", [1, 3, 10])
-def test_weights_are_shares_and_the_steps_are_those_of_the_definition(epsilon, most):
+def test_weights_sum_to_1_and_the_steps_follow_the_definition(epsilon, most):
     torch.manual_seed(1)
-    chances = torch.rand(most, 50, dtype=torch.float64) * 0.6
-    found = pondered(chances, most=most, epsilon=epsilon)
+    probabilities = torch.rand(most, 50, dtype=torch.float64) * 0.6
+    found = ponder(probabilities, most=most, epsilon=epsilon)
     for row in range(50):
-        sums = chances[:, row].cumsum(0).tolist()
+        sums = probabilities[:, row].cumsum(0).tolist()
         steps = next((n for n, total in enumerate(sums, start=1) if total >= 1 - epsilon), most)
         remainder = 1 - (sums[steps - 2] if steps > 1 else 0)
-        weights = [*chances[: steps - 1, row].tolist(), remainder]
+        weights = [*probabilities[: steps - 1, row].tolist(), remainder]
         assert sum(weights) == pytest.approx(1)
         assert found.steps[row] == steps
         assert found.ponder[row].item() == pytest.approx(steps + remainder)
@@ -86,7 +86,7 @@ def test_weights_are_shares_and_the_steps_are_those_of_the_definition(epsilon, m
         assert found.state["number"][row].item() == pytest.approx(mean)
 
 
-def test_no_step_is_made_once_all_rows_have_halted():
+def test_no_step_is_computed_once_all_rows_have_halted():
     made = []
     halting = Halting(size=1)
     nn.init.ones_(halting.unit.weight)
@@ -99,12 +99,12 @@ def test_no_step_is_made_once_all_rows_have_halted():
     assert made == [[True, True], [False, True], [False, True]]
 
 
-def test_at_first_nothing_is_thought_over_for_long():
+def test_at_first_rows_halt_after_few_steps():
     torch.testing.assert_close(Halting(size=3).unit.bias.data, torch.ones(1))
 
 
 @pytest.mark.parametrize("settings", [{"most": 0}, {"epsilon": -0.1}, {"epsilon": 1.1}])
-def test_settings_that_cannot_be_are_refused(settings):
+def test_impossible_settings_are_refused(settings):
     with pytest.raises(ValueError, match="must be"):
         Halting(size=2, **settings)
 
@@ -113,28 +113,28 @@ def test_settings_that_cannot_be_are_refused(settings):
 
 
 def by_the_paper(cell, value, state):
-    """Graves 2016, one row, sums and minima as they are written. The state without its costs."""
+    """Graves 2016, one row, as written there. The state is without costs."""
     inner, halting = cell.cell, cell.halting
-    outputs, states, chances = [], [], []
+    outputs, states, probabilities = [], [], []
     while True:
         flag = torch.ones(1, dtype=torch.float64) * (not outputs)
         output, state = inner(inner.project(torch.cat([value, flag])[None]), state)
         outputs.append(output[0])
         states.append(state)
-        chances.append(torch.sigmoid(halting.unit.weight[0] @ output[0] + halting.unit.bias[0]))
-        if sum(chances).item() >= 1 - halting.epsilon or len(chances) == halting.most:
+        probabilities.append(torch.sigmoid(halting.unit.weight[0] @ output[0] + halting.unit.bias[0]))
+        if sum(probabilities).item() >= 1 - halting.epsilon or len(probabilities) == halting.most:
             break
-    remainder = 1 - sum(chances[:-1])
-    weights = [*chances[:-1], remainder]
+    remainder = 1 - sum(probabilities[:-1])
+    weights = [*probabilities[:-1], remainder]
     mean = over_tensors(lambda *values: sum(w * v for w, v in zip(weights, values)), *states)
-    return sum(w * v for w, v in zip(weights, outputs)), mean, len(chances) + remainder
+    return sum(w * v for w, v in zip(weights, outputs)), mean, len(probabilities) + remainder
 
 
 @pytest.mark.parametrize("inner", [Elman, GRU, LSTM])
 @pytest.mark.parametrize("most", [2, 10])
-def test_a_cell_is_the_papers_loop_and_so_are_its_gradients(inner, most):
+def test_a_cell_and_its_gradients_equal_the_papers_loop(inner, most):
     cell = build(Adaptive, input_size=WIDTH, size=SIZE, cell=inner, most=most)
-    picky(cell.halting)
+    make_rows_differ(cell.halting)
     values = torch.randn(ROWS, 3, WIDTH, dtype=torch.float64)
     outputs, state = cell.run(Padded(values, torch.full((ROWS,), 3)), cell.start(ROWS))
     theirs, ponder, steps = [], [], set()
@@ -145,7 +145,7 @@ def test_a_cell_is_the_papers_loop_and_so_are_its_gradients(inner, most):
             spent, steps = spent + more, steps | {int(more)}
             theirs.append(output)
         ponder.append(spent)
-    assert most == 2 or len(steps) > 1  # rows do not all think alike
+    assert most == 2 or len(steps) > 1  # rows differ in their steps
     torch.testing.assert_close(outputs.flatten(0, 1), torch.stack(theirs))
     torch.testing.assert_close(state["cost"]["ponder"], torch.stack(ponder))
     losses = (
@@ -156,7 +156,7 @@ def test_a_cell_is_the_papers_loop_and_so_are_its_gradients(inner, most):
     torch.testing.assert_close(ours, expected)
 
 
-def test_gradients_are_right_with_the_number_of_steps_as_it_is():
+def test_gradients_are_right_with_the_number_of_steps_fixed():
     cell = build(Adaptive, input_size=3, size=4, cell=GRU)
     values = torch.randn(2, 2, 3, dtype=torch.float64)
     names = [name for name, _ in cell.named_parameters()]
@@ -172,7 +172,7 @@ def test_gradients_are_right_with_the_number_of_steps_as_it_is():
 
 
 @pytest.mark.parametrize("inner", [Elman, GRU, LSTM])
-def test_where_one_step_is_always_enough_the_cell_is_the_one_inside(inner):
+def test_if_one_step_is_always_enough_the_cell_equals_the_inner_one(inner):
     cell = build(Adaptive, input_size=WIDTH, size=SIZE, cell=inner, epsilon=1.0)
     lengths = torch.tensor([5, 2, 1, 4])
     values = torch.randn(ROWS, 5, WIDTH, dtype=torch.float64)
@@ -187,7 +187,7 @@ def test_where_one_step_is_always_enough_the_cell_is_the_one_inside(inner):
     assert cost["ponder"].tolist() == (2 * lengths).tolist()  # N = 1 and R = 1 each
 
 
-def test_a_row_that_has_halted_is_not_changed_by_others_that_go_on():
+def test_a_row_that_has_halted_is_not_changed_by_rows_that_continue():
     cell = build(Adaptive, input_size=WIDTH, size=SIZE)
     values = torch.randn(200, WIDTH, dtype=torch.float64) * 5
     outputs, state = cell(cell.project(values), cell.start(200))
@@ -199,21 +199,21 @@ def test_a_row_that_has_halted_is_not_changed_by_others_that_go_on():
         assert own["cost"]["steps"][0] == steps[row]
 
 
-def test_an_adaptive_cell_does_not_go_around_another():
-    with pytest.raises(ValueError, match="goes around one that is not"):
+def test_an_adaptive_cell_cannot_wrap_another():
+    with pytest.raises(ValueError, match="cannot wrap another adaptive cell"):
         Adaptive(input_size=2, size=2, cell=Adaptive)
 
 
-# -- what it costs
+# -- costs
 
 
-def reader(**settings):
+def adaptive_encoder(**settings):
     return build(Encoder, cell=Adaptive, **settings)
 
 
 @pytest.mark.parametrize("settings", [{}, {"bidirectional": True}, {"reverse": True}])
-def test_an_encoders_cost_is_the_sum_over_real_symbols(settings):
-    encoder = reader(**settings)
+def test_an_encoders_cost_is_the_sum_over_real_tokens(settings):
+    encoder = adaptive_encoder(**settings)
     batch = source((5, 3, 1))
     memory = encoder(batch, attention=True)
     steps, cost = memory.extra["steps"][:, :, 0], memory.extra["cost"]
@@ -226,10 +226,10 @@ def test_an_encoders_cost_is_the_sum_over_real_symbols(settings):
     assert "steps" not in encoder(batch).extra
 
 
-def test_both_directions_cost():
-    both, one = reader(bidirectional=True, layers=1), reader(layers=1)
+def test_both_directions_add_to_the_cost():
+    both, one = adaptive_encoder(bidirectional=True, layers=1), adaptive_encoder(layers=1)
     one.load_state_dict({name: value for name, value in both.state_dict().items() if "backwards" not in name})
-    back = reader(layers=1, reverse=True)
+    back = adaptive_encoder(layers=1, reverse=True)
     back.load_state_dict({name: both.state_dict()[name.replace("forwards", "backwards")] for name in one.state_dict()})
     batch = source()
     found = [encoder(batch).extra["cost"]["ponder"] for encoder in (both, one, back)]
@@ -237,7 +237,7 @@ def test_both_directions_cost():
 
 
 @pytest.mark.parametrize("part", [Encoder, Pyramidal])
-def test_the_cost_of_a_stream_goes_on(part):
+def test_the_cost_of_a_stream_accumulates_over_chunks(part):
     encoder = build(part, cell=Adaptive, bidirectional=False)
     whole = source((6, 6))
     state, memory = encoder.start(2), None
@@ -250,7 +250,7 @@ def test_the_cost_of_a_stream_goes_on(part):
 
 
 def model_of(bridge, cell=Adaptive, **settings):
-    encoder, decoder = reader(layers=2), build(Decoder, cell=cell, bridge=bridge, **settings)
+    encoder, decoder = adaptive_encoder(layers=2), build(Decoder, cell=cell, bridge=bridge, **settings)
     return Model(encoder, decoder).double()
 
 
@@ -261,7 +261,7 @@ def batch_of(lengths=(4, 2, 3)):
 
 
 @pytest.mark.parametrize("bridge", ["dense", "copy", "hidden", "zero"])
-def test_a_bridge_hands_over_vectors_and_no_cost(bridge):
+def test_a_bridge_passes_on_vectors_and_no_costs(bridge):
     model, batch = model_of(bridge), batch_of()
     memory = model.encode(batch.source)
     start = model.decoder.start(memory)
@@ -274,18 +274,17 @@ def test_a_bridge_hands_over_vectors_and_no_cost(bridge):
         torch.testing.assert_close(start["layers"]["1"]["cell"], memory.final["layers"]["1"]["cell"])
 
 
-def test_the_cost_of_a_source_counts_once_however_many_attentions_look_at_it():
-    encoder = reader(layers=1)
+def test_the_cost_of_a_source_counts_once_however_many_attentions_read_it():
+    encoder = adaptive_encoder(layers=1)
     decoder = build(Pointer, glimpses=1, layers=1)
     model = Model(encoder, decoder).double()
     given = source((4, 2, 3))
-    places = Padded(given.lengths.new_full((3, 1), VOCABULARY), torch.ones(3, dtype=torch.long))
-    batch = Batch(given, Padded(torch.full((3, 1), BOS), places.lengths), places)
+    pointers = Padded(given.lengths.new_full((3, 1), VOCABULARY), torch.ones(3, dtype=torch.long))
+    batch = Batch(given, Padded(torch.full((3, 1), BOS), pointers.lengths), pointers)
     torch.testing.assert_close(model(batch).costs["ponder"], encoder(given).extra["cost"]["ponder"])
 
 
-def test_a_further_step_costs_too():
-    """One that looks back at what attention found is a cell of its own."""
+def test_the_cell_that_reads_the_context_costs_too():
     from seqloom.nn.attention.dot import Dot
 
     model, batch = model_of("zero", attention=Dot, combine="rnn", layers=1), batch_of((1, 1, 1))
@@ -296,7 +295,7 @@ def test_a_further_step_costs_too():
     torch.testing.assert_close(stepped, state)
 
 
-def test_a_window_that_goes_on_costs_what_it_takes_itself():
+def test_a_window_with_a_carried_state_costs_only_its_own_steps():
     decoder = build(Decoder, cell=Adaptive, memory_size=0)
     model = Model(None, decoder).double()
     words = source((6, 6), seed=5)
@@ -319,15 +318,15 @@ def test_the_objective_weighs_ponder_and_steps_have_no_gradient():
     torch.testing.assert_close(gradients[0], gradients[2])
 
 
-def test_a_cost_that_nothing_has_is_refused():
+def test_an_unknown_cost_is_refused():
     with pytest.raises(SeqloomError, match="it has ponder, steps"):
         CrossEntropy(costs={"thought": 1.0})(model_of("dense"), batch_of(), 0.0)
 
 
-def test_steps_before_each_symbol_are_those_of_the_decoder_fed_as_far():
+def test_steps_before_each_token_equal_those_of_the_decoder_run_so_far():
     decoder = build(Decoder, cell=Adaptive, memory_size=0)
     for cell in decoder.stack.cells:
-        picky(cell.halting)
+        make_rows_differ(cell.halting)
     memory, inputs = Memory.empty(2), source((5, 3), seed=7)
     steps = adaptive_steps(decoder, memory, inputs)
     for length in range(1, 6):
@@ -345,10 +344,10 @@ def deep(**settings):
 
 
 def layered(encoder, values):
-    """The layer on one sentence, (T, size), positions and time given."""
+    """The layer on one sentence, (T, size), with positions and time already added."""
     from seqloom.nn.ops.packing import Packing
 
-    return encoder.layers[0].encode(values, Packing.full_of(1, len(values), values.device), None)[0]
+    return encoder.layers[0].encode(values, Packing.unpadded(1, len(values), values.device), None)[0]
 
 
 def sinusoids(encoder, length):
@@ -356,9 +355,9 @@ def sinusoids(encoder, length):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_depth_is_the_papers_loop_position_by_position(norm):
+def test_depth_equals_the_papers_loop_position_by_position(norm):
     encoder = deep(layers=6, norm=norm)
-    picky(encoder.halting)
+    make_rows_differ(encoder.halting)
     batch = source((5, 4))
     memory = encoder(batch, attention=True)
     seen = set()
@@ -370,23 +369,23 @@ def test_depth_is_the_papers_loop_position_by_position(norm):
             placed = values + sinusoids(encoder, length) + sinusoids(encoder, 7)[time]
             new = layered(encoder, placed)
             values = torch.stack([old if done else other for done, old, other in zip(halted, values, new)])
-            chances = torch.sigmoid(encoder.halting.unit(values))[:, 0]
-            for place in range(length):
-                if halted[place]:
+            probabilities = torch.sigmoid(encoder.halting.unit(values))[:, 0]
+            for position in range(length):
+                if halted[position]:
                     continue
-                last = time == 5 or (totals[place] + chances[place]).item() >= 0.99
-                weight = 1 - totals[place] if last else chances[place]
-                means[place] = means[place] + (weight * values[place]).detach()
-                totals[place], steps[place] = totals[place] + weight, steps[place] + 1
-                halted[place], remainders[place] = last, weight
+                last = time == 5 or (totals[position] + probabilities[position]).item() >= 0.99
+                weight = 1 - totals[position] if last else probabilities[position]
+                means[position] = means[position] + (weight * values[position]).detach()
+                totals[position], steps[position] = totals[position] + weight, steps[position] + 1
+                halted[position], remainders[position] = last, weight
         torch.testing.assert_close(memory.states[row, :length], encoder.norm(means))
         assert memory.extra["steps"][row, :length, 0].tolist() == steps
         torch.testing.assert_close(memory.extra["cost"]["ponder"][row], sum(steps) + sum(remainders))
         seen |= set(steps)
-    assert len(seen) > 1  # positions do not all go as deep
+    assert len(seen) > 1  # positions differ in depth
 
 
-def test_a_depth_that_nobody_leaves_early_is_one_layer_again_and_again():
+def test_if_no_position_halts_early_one_layer_is_repeated_to_the_limit():
     encoder = deep(layers=4)
     with torch.no_grad():
         encoder.halting.unit.bias.fill_(-1e4)
@@ -398,7 +397,7 @@ def test_a_depth_that_nobody_leaves_early_is_one_layer_again_and_again():
     assert encoder(batch).extra["cost"]["steps"].tolist() == [20]
 
 
-def test_padding_costs_nothing_and_depth_weighs_as_much_as_one_layer():
+def test_padding_costs_nothing_and_there_are_the_weights_of_one_layer():
     encoder, flat = deep(layers=6), build(Transformer, layers=1)
     batch = source((5, 3, 1))
     wider = Padded(torch.cat([batch.values, batch.values], dim=1), batch.lengths)
@@ -407,17 +406,17 @@ def test_padding_costs_nothing_and_depth_weighs_as_much_as_one_layer():
     assert sum(map(torch.numel, encoder.parameters())) == sum(map(torch.numel, flat.parameters())) + units
 
 
-def test_where_one_layer_is_always_enough_depth_is_one_layer():
+def test_if_one_layer_is_always_enough_it_is_applied_once():
     encoder = deep(layers=6, epsilon=1.0)
     batch = source((5,))
     values = encoder.embedding(batch.values[0]) * 8**0.5 + sinusoids(encoder, 5) + sinusoids(encoder, 1)[0]
     torch.testing.assert_close(encoder(batch).states[0], encoder.norm(layered(encoder, values)))
 
 
-# -- where it does not go
+# -- what cannot be exported
 
 
-def test_no_graph_is_made_of_what_values_decide(tmp_path):
+def test_models_with_data_dependent_depth_are_not_exported(tmp_path):
     from seqloom.engines.export_onnx import refuse
 
     with pytest.raises(SeqloomError, match="adaptive computation time"):

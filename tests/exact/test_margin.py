@@ -180,7 +180,7 @@ def test_violations_loss_and_gradient_are_those_of_the_plain_restatement(archite
 def seen(found, row):
     """The violations of one source as the re-statement lists them."""
     times = found.found[row].nonzero()[:, 0].tolist()
-    return [(time + 1, (*found.prefixes[row, time, :time].tolist(), int(found.symbols[row, time]))) for time in times]
+    return [(time + 1, (*found.prefixes[row, time, :time].tolist(), int(found.tokens[row, time]))) for time in times]
 
 
 def nothing(model):
@@ -197,7 +197,7 @@ def test_the_cases_above_hold_all_there_is_to_see():
         batch = as_batch(sources, targets)
         ours = objective(size, constrained=constrained, constraints=bags)
         found = ours.violations(model.decoder, model.encode(batch.source), batch, size)
-        itself = found.on_gold & (found.symbols == batch.targets.values)
+        itself = found.on_gold & (found.tokens == batch.targets.values)
         ended = torch.arange(batch.targets.values.shape[1]) == batch.targets.lengths[:, None] - 1
         kinds += Counter(
             {
@@ -206,7 +206,7 @@ def test_the_cases_above_hold_all_there_is_to_see():
                 ("apart", constrained): int((found.found & ~found.on_gold).sum()),
                 ("itself", constrained): int((found.found & itself).sum()),
                 ("at the end", constrained): int((found.found & ended).sum()),
-                ("ended before", constrained): int((found.found & (found.symbols == EOS)).sum()),
+                ("ended before", constrained): int((found.found & (found.tokens == EOS)).sum()),
             }
         )
     expected = itertools.product(("kept", "on gold", "apart", "itself", "at the end", "ended before"), (False, True))

@@ -84,7 +84,7 @@ def log_prob(decoder, memory, path):
 
 
 def best_of_all(decoder, memory, output):
-    blocks = int(decoder.blocks(memory)[0])
+    blocks = int(decoder.block_count(memory)[0])
     paths = [path_of(output, each) for each in alignments(len(output), blocks, decoder.symbols_per_block)]
     return max((log_prob(decoder, memory, path).item(), path) for path in paths)
 
@@ -208,7 +208,7 @@ def test_without_a_state_dynamic_programming_finds_the_best_of_all_alignments(se
     decoder, memory = stateless(seed), memory_of(length, seed=seed)
     for output in ((4, 5, 4), (5, 5), ()):
         best, path = best_of_all(decoder, memory, output)
-        aligned = decoder.aligned(memory, targets_of(output))
+        aligned = decoder.align(memory, targets_of(output))
         assert aligned.targets.values[0].tolist() == path
         assert decoder.log_prob(memory, None, targets_of(output)).item() == pytest.approx(best, abs=1e-10)
 
@@ -218,7 +218,7 @@ def test_with_a_state_it_finds_an_alignment_that_is_seldom_not_the_best():
     for seed in range(30):
         decoder, memory = transducer(seed=seed), memory_of(6, seed=seed)
         best, _ = best_of_all(decoder, memory, (4, 5, 4))
-        path = decoder.aligned(memory, targets_of((4, 5, 4))).targets.values[0].tolist()
+        path = decoder.align(memory, targets_of((4, 5, 4))).targets.values[0].tolist()
         found = decoder.log_prob(memory, None, targets_of((4, 5, 4))).item()
         assert found == pytest.approx(log_prob(decoder, memory, path).item(), abs=1e-10)
         gaps.append(best - found)
@@ -231,12 +231,12 @@ def test_with_a_state_it_finds_an_alignment_that_is_seldom_not_the_best():
 def test_a_batch_is_aligned_as_its_rows_are_alone(kind):
     decoder, memory = transducer(kind), memory_of(7, 4, 2, 5)
     outputs = ((4, 5, 4, 4), (5,), (), (5, 4, 5))
-    together = decoder.aligned(memory, targets_of(*outputs))
+    together = decoder.align(memory, targets_of(*outputs))
     log_probs = decoder.log_prob(memory, None, targets_of(*outputs))
     for row, output in enumerate(outputs):
         states = memory.states[row : row + 1, : int(memory.lengths[row])]
         ours = Memory(states, memory.lengths[row : row + 1])
-        alone = decoder.aligned(ours, targets_of(output))
+        alone = decoder.align(ours, targets_of(output))
         length = int(together.targets.lengths[row])
         assert together.targets.values[row, :length].tolist() == alone.targets.values[0].tolist()
         assert together.inputs.values[row, :length].tolist() == [BOS, *alone.targets.values[0, :-1].tolist()]
@@ -247,7 +247,7 @@ def test_all_symbols_stand_before_the_end_of_the_last_block():
     decoder, memory = transducer(), memory_of(7, 4)
     outputs = ((4, 5, 4, 4), (5, 5))
     for even in (True, False):
-        aligned = decoder.aligned(memory, targets_of(*outputs), even=even)
+        aligned = decoder.align(memory, targets_of(*outputs), even=even)
         for row, blocks in enumerate((4, 2)):
             path = aligned.targets.values[row, : int(aligned.targets.lengths[row])].tolist()
             assert [symbol for symbol in path if symbol != PAD] == [*outputs[row], EOS]
@@ -266,7 +266,7 @@ def test_a_wide_beam_finds_what_dynamic_programming_finds_and_a_narrow_one_puts_
     for seed in range(10):
         decoder, memory = stateless(seed), memory_of(8, 6, seed=seed)
         targets = targets_of((4, 5, 4), (5, 5))
-        dynamic, wide, narrow = (decoder.aligned(memory, targets, beam_size=size) for size in (0, 4, 1))
+        dynamic, wide, narrow = (decoder.align(memory, targets, beam_size=size) for size in (0, 4, 1))
         assert torch.equal(dynamic.targets.values, wide.targets.values)
         for row in range(2):
             ours = memory.select(torch.tensor([row]))
@@ -319,7 +319,7 @@ def test_it_begins_with_an_even_alignment_and_validates_with_the_best():
     model, batch = model_of(transducer()), batch_of((4, 5, 4), (5,))
     objective = Alignment(even=0.5)
     memory = model.encode(batch.source)
-    aligned = model.decoder.aligned(memory, batch.targets, even=True)
+    aligned = model.decoder.align(memory, batch.targets, even=True)
     scores = model.decoder(memory, aligned.inputs).scores.log_softmax(-1)
     chosen = scores.gather(2, aligned.targets.values[:, :, None])[:, :, 0].masked_fill(~aligned.targets.mask, 0)
     torch.testing.assert_close(objective(model, batch, 0.4).total, -chosen.sum())
@@ -369,9 +369,12 @@ def test_settings_that_mean_nothing_are_refused():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (["decoder.type=neural_transducer"], 'objective.type = "emission": this decoder is trained by "alignment"'),
+        (
+            ["decoder.type=neural_transducer"],
+            'objective.type = "emission": cannot train this decoder; take objective.type = "alignment"',
+        ),
         (["decoder.type=recurrent"], 'objective.type = "emission": trains decoders of type "emission" only'),
-        (["search.type=beam"], 'search.type = "beam": this decoder needs "prefix_beam"'),
+        (["search.type=beam"], 'search.type = "beam": cannot search a decoder with blanks; take "prefix_beam"'),
     ],
 )
 def test_a_recipe_whose_objective_or_search_does_not_suit_the_decoder_is_refused(settings, words):

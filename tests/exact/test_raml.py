@@ -19,8 +19,9 @@ from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import FIRST, Edit, Hamming
 from seqloom.objectives.raml import RewardAugmented
-from seqloom.tasks.pairs import Pairs, teacher_forced
-from seqloom.tasks.text import Text
+from seqloom.search.beam import BeamSearch
+from seqloom.tasks.pairs import Pairs, inputs_and_targets
+from seqloom.tasks.text import RunningText
 from seqloom.types import Batch, Padded
 from tests.building import BOS, EOS, VOCABULARY, build, source
 
@@ -239,7 +240,7 @@ def translator():
 
 
 def batch_of(*targets, reads=None):
-    inputs, wanted = zip(*(teacher_forced(np.array(target, dtype=np.int64)) for target in targets))
+    inputs, wanted = zip(*(inputs_and_targets(np.array(target, dtype=np.int64)) for target in targets))
     return Batch(reads, Padded.stack(inputs), Padded.stack(wanted), tuple(range(len(targets)))).to("cpu")
 
 
@@ -396,21 +397,21 @@ def test_what_is_drawn_follows_the_generator():
 
 
 def test_a_running_text_is_refused():
-    codec = TextCodec(units="char")
+    codec, decoder = TextCodec(units="char"), build(RecurrentDecoder)
     for carry in (True, False):
-        with pytest.raises(ValueError, match="a running text has no targets"):
-            objective().suit(Text(target=codec, carry=carry))
-    objective().suit(Pairs(target=codec))
+        with pytest.raises(ValueError, match="running text has no"):
+            objective().suit(RunningText(target=codec, carry=carry), decoder, BeamSearch())
+    objective().suit(Pairs(target=codec), decoder, BeamSearch())
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"distance": "euclid"}, 'distance = "euclid" must be'),
-        ({"temperature": -1.0}, "temperature = -1.0 must not"),
-        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 positive"),
+        ({"temperature": -1.0}, "temperature = -1.0 must be 0 or more"),
+        ({"reward_temperature": 0.0}, "reward_temperature = 0.0 above 0"),
         ({"samples": 0}, "samples = 0 must"),
-        ({"reward": "bleu"}, "samples = 1 must be at least 1, and 2 with a reward"),
+        ({"reward": "bleu"}, "samples = 1 must be 1 or more, and 2 or more with a reward"),
         ({"reward": "blue", "samples": 2}, "did you mean"),
         ({"reward": "bleu", "samples": 2, "temperature": 0.0}, "temperature = 0 draws nothing"),
         ({"vocabulary": 5}, "a vocabulary of 1 real tokens"),

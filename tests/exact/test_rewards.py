@@ -15,12 +15,12 @@ from seqloom.objectives.reward import Reward
 REWARDS = (exact, edit_rate, bleu, rouge_l, iou)
 
 
-def random_pairs(number=300, symbols=4, longest=9, seed=0):
+def random_pairs(number=300, tokens=4, longest=9, seed=0):
     """Short sequences of few tokens, so that they share much; some are empty, some equal."""
     chance = np.random.default_rng(seed)
 
     def sequence():
-        return chance.integers(0, symbols, chance.integers(0, longest + 1)).tolist()
+        return chance.integers(0, tokens, chance.integers(0, longest + 1)).tolist()
 
     pairs = [(sequence(), sequence()) for _ in range(number)]
     return [*pairs, ([], []), ([1, 2, 3], [1, 2, 3]), ([], [1]), ([1], []), ([1], [1]), ([1, 2], [1, 3])]
@@ -98,27 +98,27 @@ def test_rewards_are_their_plain_definitions(module):
 
 def test_the_bleu_of_a_sentence_is_that_of_sacrebleu():
     theirs = BLEU(smooth_method="add-k", effective_order=True, tokenize="none")
-    for symbols, longest in ((3, 6), (6, 25), (30, 40)):
-        words = [[[f"w{symbol}" for symbol in side] for side in pair] for pair in random_pairs(200, symbols, longest)]
+    for tokens, longest in ((3, 6), (6, 25), (30, 40)):
+        words = [[[f"w{token}" for token in side] for side in pair] for pair in random_pairs(200, tokens, longest)]
         found, expected = map(list, zip(*words))
         scores = [theirs.sentence_score(" ".join(one), [" ".join(other)]).score / 100 for one, other in words]
         np.testing.assert_allclose(bleu.rewards(found, expected), scores, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("module", REWARDS, ids=lambda module: module.__name__.split(".")[-1])
-def test_what_symbols_are_made_of_does_not_matter(module):
+def test_the_type_of_tokens_does_not_matter(module):
     found, expected = map(list, zip(*random_pairs()))
     values = module.rewards(found, expected)
-    words, others = ([[f"w{symbol}" for symbol in each] for each in side] for side in (found, expected))
+    words, others = ([[f"w{token}" for token in each] for each in side] for side in (found, expected))
     np.testing.assert_array_equal(module.rewards(words, others), values)
-    texts, others = (["".join("abcd"[symbol] for symbol in each) for each in side] for side in (found, expected))
+    texts, others = (["".join("abcd"[token] for token in each) for each in side] for side in (found, expected))
     np.testing.assert_array_equal(module.rewards(texts, others), values)
     assert module.rewards([], []).shape == (0,)
     with pytest.raises(ValueError):
         module.rewards([[1]], [[1], [2]])
 
 
-def test_a_pair_is_worth_the_same_in_any_company():
+def test_the_reward_of_a_pair_does_not_depend_on_its_batch():
     found, expected = map(list, zip(*random_pairs(50)))
     for module in REWARDS:
         alone = [module.rewards([one], [other])[0] for one, other in zip(found, expected)]
@@ -128,7 +128,7 @@ def test_a_pair_is_worth_the_same_in_any_company():
 @pytest.mark.parametrize("name", ["exact", "rouge_l", "iou"])
 def test_a_metric_is_the_mean_of_its_rewards(name):
     module = import_module(f"seqloom.metrics.{name}")
-    texts = [[" ".join("abcd"[symbol] for symbol in side) for side in pair] for pair in random_pairs(40, longest=3)]
+    texts = [[" ".join("abcd"[token] for token in side) for side in pair] for pair in random_pairs(40, longest=3)]
     found, expected = map(list, zip(*texts))
     metric, read = getattr(module, name), str if name == "exact" else str.split
     values = module.rewards(list(map(read, found)), list(map(read, expected)))
@@ -140,17 +140,17 @@ def test_a_metric_is_the_mean_of_its_rewards(name):
 
 
 def test_metrics_of_hand_worked_sentences():
-    # "the on mat" is the longest common subsequence, 3 words of 5 and 4; 3 of 5 different words stand in both
+    # "the on mat" is the longest common subsequence, 3 words of 5 and 4; 3 of 5 different words are in both
     found, expected = ["the cat on the mat"], [["the dog on mat"]]
     assert rouge_l.rouge_l(found, expected) == {"rouge_l": pytest.approx(100 * 6 / 9)}
     assert iou.iou(found, expected) == {"iou": pytest.approx(100 * 3 / 5)}
 
 
-def test_a_reward_reads_symbols_words_or_characters():
+def test_a_reward_compares_tokens_words_or_characters():
     spelled = {4: "loom", 5: "loop", 6: "weave"}
 
-    def decode(symbols):
-        return " ".join(spelled[symbol] for symbol in symbols)
+    def decode(tokens):
+        return " ".join(spelled[token] for token in tokens)
 
     found, expected = [[4, 6], [4]], [[5, 6], [4]]
     assert Reward("edit-rate", "symbols", None)(found, expected).tolist() == [-1 / 2, 0]
@@ -173,7 +173,7 @@ def test_a_reward_reads_symbols_words_or_characters():
         ("bleu", "words", 'reward_of = "words" needs'),
     ],
 )
-def test_a_reward_that_cannot_be_is_refused_in_one_line(name, of, words):
+def test_an_invalid_reward_is_refused_in_one_line(name, of, words):
     with pytest.raises(ValueError, match=words) as caught:
         Reward(name, of, None)
     assert "\n" not in str(caught.value)

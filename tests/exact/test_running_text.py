@@ -1,4 +1,4 @@
-"""A running text: what is carried from window to window changes nothing but where gradients stop."""
+"""Running text: carrying the state from window to window changes only where gradients stop."""
 
 import math
 import re
@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import seqloom
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
-from seqloom.data import batching, dataset
+from seqloom.data import batching
 from seqloom.data.codecs.text import Text as Codec
 from seqloom.data.special_tokens import EOS
+from seqloom.data.split import last_tenth
 from seqloom.errors import SeqloomError
 from seqloom.inference.generation import continue_text
 from seqloom.inference.running_text import in_one_pass, in_windows
@@ -24,7 +25,7 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.tasks.text import Text
+from seqloom.tasks.text import RunningText
 from seqloom.train.display import Display
 from seqloom.types import Batch, Padded, flatten, nest
 
@@ -69,7 +70,7 @@ def test_a_text_read_in_chunks_has_the_scores_of_one_long_pass(chunk: int) -> No
 
 @pytest.mark.parametrize(("length", "window"), [(1, 6), (5, 6), (6, 6), (7, 6), (23, 6), (24, 6), (25, 5), (9, 2)])
 @torch.no_grad()
-def test_windows_score_each_symbol_once_after_at_least_half_a_window(length: int, window: int) -> None:
+def test_windows_score_each_token_once_after_at_least_half_a_window(length: int, window: int) -> None:
     model, given_text = transformer(), text(1 + length)
     found = in_windows(model, given_text, window)
     assert len(found) == length
@@ -86,7 +87,7 @@ def test_windows_score_each_symbol_once_after_at_least_half_a_window(length: int
 # -- training
 
 
-def test_windows_that_carry_have_the_losses_of_one_pass_and_no_gradient_between_them() -> None:
+def test_carried_windows_have_the_losses_of_one_pass_and_no_gradient_between_them() -> None:
     model, objective, stream = recurrent(), CrossEntropy(), text(25)
     expected = -in_one_pass(model, stream, 100)
     carried, total = None, 0.0
@@ -104,14 +105,14 @@ def test_windows_that_carry_have_the_losses_of_one_pass_and_no_gradient_between_
     assert total == pytest.approx(expected.sum().item(), abs=1e-9)
 
 
-def test_a_batch_that_does_not_carry_leaves_nothing() -> None:
+def test_a_batch_that_does_not_carry_leaves_no_state() -> None:
     one = Padded(torch.tensor([[3]]), torch.tensor([1]))
     assert CrossEntropy()(recurrent(), Batch(None, one, one), 0.0).state is None
 
 
 @settings(deadline=None)
 @given(st.integers(1, 400), st.integers(1, 17), st.integers(1, 9), st.integers(1, 4), st.integers(0, 16))
-def test_columns_cover_the_text_once_and_each_batch_goes_on_from_its_forerunner(
+def test_columns_cover_the_text_once_and_each_batch_continues_the_one_before(
     total: int, window: int, columns: int, groups: int, shift: int
 ) -> None:
     if total - shift < groups:
@@ -153,7 +154,7 @@ def test_a_resumed_text_goes_on_with_the_state_it_had(tmp_path: Path, monkeypatc
         assert torch.equal(value, broken.model.state_dict()[name]), name
 
 
-def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
+def test_the_state_is_carried_through_an_epoch_and_dropped_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
@@ -168,8 +169,8 @@ def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
     monkeypatch.setattr(Model, "forward", watched)
     model = fit(tmp_path / "run", steps=30)
     del seen[0]  # the rehearsal
-    symbols = sum(len(line) + 1 for line in LINES[:54])
-    epoch = math.ceil(symbols // 8 / 8)
+    tokens = sum(len(line) + 1 for line in LINES[:54])
+    epoch = math.ceil(tokens // 8 / 8)
     assert seen[:epoch] == [False] + [True] * (epoch - 1)
     assert seen[epoch] is False
     assert model.task.running
@@ -181,7 +182,7 @@ def test_the_state_is_carried_while_an_epoch_lasts_and_forgotten_after_it(
 @settings(deadline=None)
 @given(st.text(alphabet="ab \n"))
 def test_texts_round_trip_with_their_line_breaks(value: str) -> None:
-    task = Text(target=Codec(units="char").fit(["ab "]))
+    task = RunningText(target=Codec(units="char").fit(["ab "]))
     assert task.decode(task.encode(value)) == value
 
 
@@ -244,15 +245,15 @@ def test_the_last_tenth_is_held_out_and_repeated_lines_are_no_leak(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
-    said: list[str] = []
+    lines: list[str] = []
     display = Display.quiet()
-    monkeypatch.setattr(display, "say", said.append)
+    monkeypatch.setattr(display, "say", lines.append)
     path = tmp_path / "text.txt"
     path.write_text("\n".join(LINES) + "\n")
     seqloom.fit(str(path), RECIPE, out=tmp_path / "run", display=display)
-    assert "Read 60 lines." in said
-    assert "54 to train on; 6 to validate with, held out of them." in said
-    assert not any("uplicate" in line or "flatter" in line for line in said)
+    assert "Read 60 lines." in lines
+    assert "54 to train on; 6 to validate with, held out of them." in lines
+    assert not any("uplicate" in line or "flatter" in line for line in lines)
 
 
 def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +266,7 @@ def test_one_line_cannot_be_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("sizes", "cut"), [([9] * 90 + [2201] * 10, 98), ([5, 5], 1), ([1] * 10, 9), ([1, 1, 100], 2)])
 def test_what_is_held_out_is_a_tenth_of_the_text_not_of_its_lines(sizes: list[int], cut: int) -> None:
-    held = dataset._last_tenth(np.array(sizes))
+    held = last_tenth(np.array(sizes))
     assert held.tolist() == [False] * cut + [True] * (len(sizes) - cut)
 
 
@@ -276,7 +277,7 @@ def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
     recipe = {**RECIPE, "task": {**RECIPE["task"], "carry": False}, "decoder": TRANSFORMER}
     recipe["search"] = {"type": "sample", "maximum_length": 50}
     model = seqloom.fit(LINES, recipe, out=tmp_path / "run", display=Display.quiet())
-    (made,) = model.generate(seed=1, temperature=100.0)  # every token is about as likely as any other
+    (made,) = model.generate(seed=1, temperature=100.0)  # all tokens are about equally likely
     assert len(made) == 50  # as the recipe says
     halves = [made[begin : begin + 4] for begin in range(8, 48, 4)]
     assert len(set(halves)) > 5
@@ -285,13 +286,13 @@ def test_each_window_of_a_seeded_text_is_drawn_with_other_numbers(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"decoder": "transformer"}, "task.carry = true: this decoder keeps all it has read; set task.carry = false"),
-        ({"carry": False, "decoder": "learned"}, "task.window = 8: raise decoder.longest = 4"),
-        ({"window": 65}, "task.window = 65: train.tokens = 64 holds no window"),
+        ({"decoder": "transformer"}, "cannot carry its state: set task.carry = false"),
+        ({"carry": False, "decoder": "learned"}, "longest = 4: raise it to task.window = 8"),
+        ({"window": 65}, "task.window = 65: larger than train.tokens = 64"),
         ({"window": 1}, "window = 1 must be 2 or more"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_window_is_refused_before_data_is_read(changes: dict[str, Any], message: str) -> None:
     learned = {**TRANSFORMER, "positions": "learned", "longest": 4}
     decoder = {"transformer": TRANSFORMER, "learned": learned}.get(changes.pop("decoder", ""), RECIPE["decoder"])
     recipe = complete({**RECIPE, "task": {**RECIPE["task"], **changes}, "decoder": decoder}, "x")
@@ -302,13 +303,13 @@ def test_a_window_that_cannot_be_is_refused_before_anything_is_read(changes: dic
 def test_a_text_too_short_for_its_micro_batches_is_one_line_and_a_short_one_has_all_its_epochs() -> None:
     with pytest.raises(SeqloomError, match="3 tokens, too few for 4 micro-batches"):
         batching.columns_of_text(3, 8, 2, groups=4)
-    task = Text(target=Codec(units="char"), window=16)
+    task = RunningText(target=Codec(units="char"), window=16)
     lengths = np.array([[0, 11]])
     for epoch in range(6):
         assert len(task.plan(lengths, 64, 1, epoch)) == 1
 
 
-def test_nothing_has_no_scores_and_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_list_has_no_scores_and_a_prefix_must_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     model = fit(tmp_path / "run", steps=1)
     assert model.score([]) == []

@@ -18,12 +18,12 @@ TARGETS = ((4, 5, 5, 4), (5,), (5, 4, 4))
 
 
 def never(**settings):
-    """No token is the target's, from the beginning."""
+    """No input is the target's token, at any progress."""
     return ScheduledSampling(decay="linear", first=0.0, **settings)
 
 
 def unrolled(model, batch, given, longest):
-    """Row by row, token by token: what an argmax decoder is given, and its scores."""
+    """Row by row, token by token: the inputs of an argmax decoder, and its scores."""
     rows, scored = [], []
     for row, length in enumerate(batch.inputs.lengths.tolist()):
         one = torch.tensor([row])
@@ -78,7 +78,7 @@ def test_with_epsilon_0_the_inputs_are_those_of_a_free_run(kind):
     given = torch.zeros_like(batch.inputs.values, dtype=torch.bool)
     given[:, 0] = True
     objective = never(choose="argmax", form="steps")
-    inputs = objective.mixed(model.decoder, model.encode(batch.source), batch, given)
+    inputs = objective.mix_inputs(model.decoder, model.encode(batch.source), batch, given)
     expected, scores = unrolled(model, batch, given, inputs.values.shape[1])
     assert torch.equal(inputs.values * inputs.mask, expected)
     ours = objective(model, batch, 0.0)
@@ -91,40 +91,42 @@ def test_with_epsilon_0_the_inputs_are_those_of_a_free_run(kind):
 
 
 @kinds
-def test_a_coin_a_symbol_mixes_the_targets_symbols_and_the_models(kind):
+def test_inputs_are_a_random_mixture_of_the_targets_tokens_and_the_models(kind):
     model, batch = toy.model(kind), toy.batch(TARGETS)
     torch.manual_seed(3)
     given = torch.rand(batch.inputs.values.shape) < 0.5
     given[:, 0] = True
-    inputs = DataAsDemonstrator(form="steps").mixed(model.decoder, model.encode(batch.source), batch, given)
+    inputs = DataAsDemonstrator(form="steps").mix_inputs(model.decoder, model.encode(batch.source), batch, given)
     expected, _ = unrolled(model, batch, given, inputs.values.shape[1])
     assert torch.equal(inputs.values * inputs.mask, expected)
 
 
 @kinds
-def test_two_passes_choose_after_the_targets_symbols(kind):
+def test_two_passes_choose_after_the_targets_tokens(kind):
     model, batch = toy.model(kind), toy.batch(TARGETS)
     given = torch.zeros_like(batch.inputs.values, dtype=torch.bool)
     given[:, 0] = True
-    inputs = never(choose="argmax", form="two_passes").mixed(model.decoder, model.encode(batch.source), batch, given)
-    said = model(batch).scores.argmax(dim=-1)
-    assert torch.equal(inputs.values[:, 1:], said[:, :-1])
+    inputs = never(choose="argmax", form="two_passes").mix_inputs(
+        model.decoder, model.encode(batch.source), batch, given
+    )
+    predicted = model(batch).scores.argmax(dim=-1)
+    assert torch.equal(inputs.values[:, 1:], predicted[:, :-1])
 
 
-def test_transformers_take_two_passes_of_themselves_and_recurrent_decoders_steps(monkeypatch):
+def test_by_default_transformers_take_two_passes_and_recurrent_decoders_steps(monkeypatch):
     for kind, stepped in (("recurrent", True), ("transformer", False)):
         model, batch, calls = toy.model(kind), toy.batch(TARGETS), []
         step = model.decoder.step
-        monkeypatch.setattr(model.decoder, "step", lambda *given: calls.append(1) or step(*given))  # noqa: B023
+        monkeypatch.setattr(model.decoder, "step", lambda *arguments: calls.append(1) or step(*arguments))  # noqa: B023
         never()(model, batch, 0.0)
         assert bool(calls) == stepped
 
 
-def test_the_share_of_given_symbols_is_epsilon():
+def test_the_share_of_given_tokens_is_epsilon():
     seen = []
 
     class Watching(ScheduledSampling):
-        def mixed(self, decoder, memory, batch, given):
+        def mix_inputs(self, decoder, memory, batch, given):
             seen.append(given)
             return batch.inputs
 
@@ -140,7 +142,7 @@ def test_the_share_of_given_symbols_is_epsilon():
 
 def test_samples_are_drawn_with_the_models_probabilities():
     scores = torch.randn(VOCABULARY, dtype=torch.float64).expand(60_000, 1, VOCABULARY)
-    chosen = ScheduledSampling().chosen(scores)
+    chosen = ScheduledSampling().choose_tokens(scores)
     assert chosen.shape == (60_000, 1)
     shares = torch.bincount(chosen[:, 0], minlength=VOCABULARY) / 60_000
     torch.testing.assert_close(shares.double(), torch.softmax(scores[0, 0], dim=-1), atol=0.01, rtol=0)
@@ -166,8 +168,8 @@ def test_the_annealing_goes_down_by_delta_in_equal_stages():
 @kinds
 @pytest.mark.parametrize("top_k", [1, 3, VOCABULARY])
 @pytest.mark.parametrize(("progress", "given"), [(0.0, 4), (0.5, 2), (1.0, 1)])
-def test_end_to_end_reads_the_mean_of_what_it_thinks(kind, top_k, progress, given):
-    """Re-stated for each row by itself: embeddings looked up, weighted and put in place of a further token's."""
+def test_end_to_end_is_fed_the_mean_of_its_predictions(kind, top_k, progress, given):
+    """Restated row by row: embeddings are looked up, weighted, and take the place of the next token's."""
     model, batch = toy.model(kind), toy.batch(TARGETS)
     ours = EndToEnd(top_k=top_k, delta=2, longest=5)(model, batch, progress)
     table, wanted = model.decoder.embedding.weight, 0.0
@@ -179,9 +181,9 @@ def test_end_to_end_reads_the_mean_of_what_it_thinks(kind, top_k, progress, give
                 token = batch.inputs.values[row, time][None]
                 logits, state = model.decoder.step(token, state, memory)
             else:
-                best = sorted(range(VOCABULARY), key=lambda symbol: -logits[0, symbol].item())[:top_k]
-                total = sum(logits[0, symbol].exp() for symbol in best)
-                mean = sum(logits[0, symbol].exp() / total * table[symbol] for symbol in best)
+                best = sorted(range(VOCABULARY), key=lambda token: -logits[0, token].item())[:top_k]
+                total = sum(logits[0, token].exp() for token in best)
+                mean = sum(logits[0, token].exp() / total * table[token] for token in best)
                 logits, state = step_with(model.decoder, mean, state, memory)
             wanted = wanted + cross_entropy(logits, batch.targets.values[row, time][None])
     torch.testing.assert_close(ours.total, wanted, rtol=1e-10, atol=0)
@@ -190,7 +192,7 @@ def test_end_to_end_reads_the_mean_of_what_it_thinks(kind, top_k, progress, give
 
 
 def step_with(decoder, vector, state, memory):
-    """A step that looks this vector up, whatever the token."""
+    """A step in which every token has this vector as its embedding."""
 
     class Fixed(torch.nn.Embedding):
         def forward(self, tokens):
@@ -205,7 +207,7 @@ def step_with(decoder, vector, state, memory):
         decoder.embedding = table
 
 
-def test_settings_that_mean_nothing_are_refused():
+def test_invalid_settings_are_refused():
     for wrong in ({"least": 0.5, "first": 0.2}, {"decay": "exponential", "rate": 2.0}, {"rate": 0.5}):
         with pytest.raises(ValueError, match="must be"):
             ScheduledSampling(**wrong)

@@ -1,4 +1,4 @@
-"""Sets: what is read in no order is known in no order, and what is written in any order is learned in the best."""
+"""Sets: encoders that ignore order, and targets that may be written in any order."""
 
 from itertools import permutations
 
@@ -20,42 +20,42 @@ from tests.building import BOS, EOS, FEATURES, VOCABULARY, build
 POINTS = Padded(
     torch.randn(2, 5, FEATURES, dtype=torch.float64, generator=torch.Generator().manual_seed(1)), torch.tensor([5, 4])
 )
-ORDER = torch.tensor([[3, 0, 4, 1, 2], [2, 1, 3, 0, 4]])  # the last of the second is padding
+ORDER = torch.tensor([[3, 0, 4, 1, 2], [2, 1, 3, 0, 4]])  # the last of the second row is padding
 
 
-def pointing(steps=3, glimpses=1):
+def pointer_model(steps=3, glimpses=1):
     encoder = build(Set, vocabulary=None, features=FEATURES, steps=steps)
     vectors = {"source_vocabulary": None, "source_features": FEATURES}
     return Model(encoder, build(Pointer, **vectors, glimpses=glimpses))
 
 
-def test_a_summary_knows_no_order():
-    encoder = pointing().encoder
+def test_a_summary_does_not_depend_on_the_order():
+    encoder = pointer_model().encoder
     other = Padded(POINTS.values.gather(1, ORDER[:, :, None].expand_as(POINTS.values)), POINTS.lengths)
     one, two = encoder(POINTS), encoder(other)
     torch.testing.assert_close(one.final["summary"], two.final["summary"], rtol=0, atol=1e-12)
     torch.testing.assert_close(one.states.gather(1, ORDER[:, :, None].expand_as(one.states)), two.states)
-    nothing = pointing(steps=0).encoder(POINTS).final["summary"]
+    nothing = pointer_model(steps=0).encoder(POINTS).final["summary"]
     assert not nothing.any()
     assert one.final["summary"].abs().min() > 0
 
 
 @pytest.mark.parametrize("glimpses", [0, 2])
-def test_a_pointer_points_at_the_same_elements_wherever_they_stand(glimpses):
-    model = pointing(glimpses=glimpses)
+def test_a_pointer_points_at_the_same_elements_in_any_order(glimpses):
+    model = pointer_model(glimpses=glimpses)
     other = Padded(POINTS.values.gather(1, ORDER[:, :, None].expand_as(POINTS.values)), POINTS.lengths)
-    places = torch.tensor([[4, 1, 2], [0, 3, 3]])
+    positions = torch.tensor([[4, 1, 2], [0, 3, 3]])
     begin = torch.full((2, 1), BOS)
     lengths = torch.tensor([4, 4])
-    moved = ORDER.argsort(1).gather(1, places)  # where each element stands now
-    one = model.decoder(model.encode(POINTS), Padded(torch.cat([begin, VOCABULARY + places], 1), lengths)).scores
+    moved = ORDER.argsort(1).gather(1, positions)  # the new position of each element
+    one = model.decoder(model.encode(POINTS), Padded(torch.cat([begin, VOCABULARY + positions], 1), lengths)).scores
     two = model.decoder(model.encode(other), Padded(torch.cat([begin, VOCABULARY + moved], 1), lengths)).scores
     torch.testing.assert_close(one[:, :, :VOCABULARY], two[:, :, :VOCABULARY])
     elements = one[:, :, VOCABULARY:].gather(2, ORDER[:, None].expand(-1, 4, -1))
     torch.testing.assert_close(elements, two[:, :, VOCABULARY:])
 
 
-def test_processing_is_the_published_recursion():
+def test_processing_follows_the_equations_of_the_paper():
     encoder = build(Set, steps=2)
     source = Padded(torch.tensor([[4, 7, 5]]), torch.tensor([3]))
     memory = encoder.element(encoder.embedding(source.values))[0]  # (T, D)
@@ -70,14 +70,14 @@ def test_processing_is_the_published_recursion():
 
 
 def sets():
-    """A batch of two sets of tokens, of three and of two."""
+    """A batch of two sets, with three and with two tokens."""
     targets = Padded(torch.tensor([[5, 8, 4, EOS], [7, 6, EOS, 0]]), torch.tensor([4, 3]))
     inputs = Padded(torch.tensor([[BOS, 5, 8, 4], [BOS, 7, 6, 0]]), targets.lengths)
     source = Padded(torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1]))
     return Batch(source, inputs, targets)
 
 
-def reading():
+def text_model():
     return Model(build(Set), build(Recurrent))
 
 
@@ -89,15 +89,15 @@ def likelihoods(model, batch, entry):
     found = {}
     for order in permutations(body):
         state, token, total = model.decoder.start(memory), BOS, 0.0
-        for symbol in [*order, EOS]:
+        for target in [*order, EOS]:
             scores, state = model.decoder.step(torch.tensor([token]), state, memory)
-            total, token = total + scores.log_softmax(-1)[0, symbol].item(), symbol
+            total, token = total + scores.log_softmax(-1)[0, target].item(), target
         found[order] = total
     return found
 
 
-def test_the_best_of_all_orders_is_learned():
-    model, batch = reading(), sets()
+def test_the_most_probable_of_all_orders_is_learned():
+    model, batch = text_model(), sets()
     objective = AnyOrder(orders=200, uniform=0.0).train()
     loss = objective(model, objective.prepare(batch, np.random.default_rng(1)), 0.5)
     best = sum(max(likelihoods(model, batch, entry).values()) for entry in range(2))
@@ -107,11 +107,11 @@ def test_the_best_of_all_orders_is_learned():
     assert all(value.grad is not None for value in model.parameters())
 
 
-def test_an_order_is_drawn_as_likely_as_it_is(monkeypatch):
-    """Thousands of rows that are the same example choose all orders by their shares of exp(log p)."""
-    model, batch = reading(), sets()
+def test_orders_are_sampled_in_proportion_to_their_probability(monkeypatch):
+    """In thousands of copies of one example, orders are as frequent as they are probable."""
+    model, batch = text_model(), sets()
     for parameter in model.parameters():
-        parameter.data *= 3  # orders that are alike would tell nothing
+        parameter.data *= 3  # so that probabilities differ
     likely = likelihoods(model, batch, 0)
     every = torch.tensor([[*order, 3] for order in permutations(range(3))])
     first = torch.zeros(4000, dtype=torch.long)
@@ -123,15 +123,15 @@ def test_an_order_is_drawn_as_likely_as_it_is(monkeypatch):
     monkeypatch.setattr(any_order, "ordered", lambda rows, orders: seen.append(orders) or ordered(rows, orders))
     torch.manual_seed(3)
     AnyOrder(orders=6, choose="sample", uniform=0.0).train()(model, many, 0.5)
-    _, chosen = seen  # all that were scored, and those that were learned
+    _, chosen = seen  # the orders that were scored, and those that were learned
     found = (chosen[:, None] == every).all(-1).double().mean(0)
     expected = torch.tensor(list(likely.values()), dtype=torch.float64).softmax(0)
     assert (found - expected).abs().max() < 0.03
     assert expected.max() - expected.min() > 0.2
 
 
-def test_before_any_order_is_preferred_one_is_drawn_and_the_end_stays_the_end():
-    model, batch = reading(), sets()
+def test_in_the_uniform_phase_orders_are_random_and_eos_stays_last():
+    model, batch = text_model(), sets()
     objective = AnyOrder(orders=3, uniform=0.5).train()
     drawn = objective.prepare(batch, np.random.default_rng(2))
     orders = drawn.extra["orders"]
@@ -146,7 +146,7 @@ def test_before_any_order_is_preferred_one_is_drawn_and_the_end_stays_the_end():
     torch.testing.assert_close(objective(model, drawn, 0.9).total, CrossEntropy()(model, batch, 0.9).total)
 
 
-def test_sets_match_in_any_order_and_each_element_as_often():
+def test_sets_match_in_any_order_with_equal_counts():
     found = set_match(["a b a", "c d", ""], [["a a b"], ["c e", "c"], ["x"]])
     assert found == pytest.approx({"set_match": 100 / 3, "set_f1": 100 * (1 + 2 / 3 + 0) / 3})
     assert set_match([[3, 1]], [[[1, 3]]])["set_match"] == 100

@@ -1,4 +1,4 @@
-"""Writing while reading: by rule (wait-k), and as an agent decides."""
+"""Simultaneous decoding: by the wait-k rule, and by an agent."""
 
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.combine.wait_k import WaitKDecoder
-from seqloom.nn.decoders.agent import SCALE, Agent
+from seqloom.nn.decoders.agent import LAG_SCALE, Agent
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.model import Model
@@ -41,7 +41,7 @@ def recurrent(**settings):
 
 @kinds
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 1.5])
-def test_each_symbol_is_written_as_if_the_source_ended_with_what_was_read(kind, ratio):
+def test_each_token_is_written_as_if_the_source_ended_with_what_was_read(kind, ratio):
     model, wait = toy.model(kind), 2
     for row, (length, width) in enumerate(zip(SOURCE.lengths.tolist(), INPUTS.lengths.tolist())):
         state = None
@@ -57,7 +57,7 @@ def test_each_symbol_is_written_as_if_the_source_ended_with_what_was_read(kind, 
 
 
 @kinds
-def test_all_symbols_at_once_are_those_written_one_by_one(kind):
+def test_all_tokens_at_once_are_those_written_one_by_one(kind):
     model = toy.model(kind)
     waiting, memory = WaitKDecoder.of(model, 2), model.encode(SOURCE)
     output = waiting(memory, INPUTS, attention=True)
@@ -65,8 +65,8 @@ def test_all_symbols_at_once_are_those_written_one_by_one(kind):
     again = waiting(memory, INPUTS, state, attention=True)
     for row, width in enumerate(INPUTS.lengths.tolist()):
         torch.testing.assert_close(again.scores[row, :width], output.scores[row, :width])
-        looked = output.attention["source"][row, :, :, :width]
-        torch.testing.assert_close(again.attention["source"][row, :, :, :width], looked)
+        weights = output.attention["source"][row, :, :, :width]
+        torch.testing.assert_close(again.attention["source"][row, :, :, :width], weights)
     assert torch.equal(again.state["written"], output.state["written"])
     for place in range(INPUTS.values.shape[1]):
         scores, state = waiting.step(INPUTS.values[:, place], state, memory)
@@ -75,7 +75,7 @@ def test_all_symbols_at_once_are_those_written_one_by_one(kind):
 
 
 @kinds
-def test_who_waits_for_all_writes_as_usual(kind):
+def test_waiting_for_the_whole_source_changes_nothing(kind):
     model = toy.model(kind)
     memory = model.encode(SOURCE)
     usual, waited = model.decoder(memory, INPUTS), WaitKDecoder.of(model, 6)(memory, INPUTS)
@@ -98,7 +98,7 @@ def test_times_are_those_of_the_rule():
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 @kinds
-def test_a_source_that_comes_in_pieces_is_written_like_one_that_is_there(kind, data):
+def test_a_source_in_pieces_has_the_output_of_the_whole_source(kind, data):
     model, wait = toy.model(kind).eval(), data.draw(st.integers(1, 4))
     source = data.draw(st.lists(st.sampled_from([4, 5]), min_size=1, max_size=7))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(source)), max_size=4)))
@@ -146,7 +146,7 @@ def test_what_cannot_wait_is_refused_in_one_line():
         WaitKDecoder(decoder=WaitKDecoder.of(recurrent(attention=Additive), 2), wait=3)
 
 
-def test_a_decoder_that_is_given_a_summary_at_every_step_is_given_the_last_state_it_has_read():
+def test_a_summary_fed_at_every_step_is_the_last_state_read():
     model = recurrent(attention=Additive, feed_context=True, bridge="dense")
     waiting, memory = WaitKDecoder.of(model, 2), model.encode(SOURCE)
     output, state = waiting(memory, INPUTS).scores, None
@@ -173,7 +173,7 @@ def test_wait_k_training_with_a_long_wait_is_cross_entropy(kind):
 
 
 def agent(seed: int = 3) -> Model:
-    """A small agent whose policy is undecided and whose translator is not."""
+    """A small agent with random weights."""
     torch.manual_seed(seed)
     translator = partial(Recurrent, embedding_size=4, size=4, attention=Additive)
     decoder = Agent(vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=toy.EOS, blank=0, translator=translator, size=3)
@@ -184,24 +184,24 @@ def agent(seed: int = 3) -> Model:
 
 
 def read_by_rule(model: Model, wait: int) -> Model:
-    """The same agent with the policy of wait-k: write while the lag is wait."""
+    """The same agent with the policy of wait-k: write when the lag is `wait`."""
     first, _, last = model.decoder.policy
     with torch.no_grad():
         for layer in (first, last):
             layer.weight.zero_()
             layer.bias.zero_()
         first.weight[0, -1] = 1e4  # the lag, of which SCALE are 1
-        first.bias[0] = -1e4 * (wait - 0.5) / SCALE
+        first.bias[0] = -1e4 * (wait - 0.5) / LAG_SCALE
         last.weight[0, 0] = 1e4
     return model
 
 
 @pytest.mark.parametrize("wait", [1, 2, 3, 7])
-def test_an_agent_with_the_policy_of_wait_k_writes_like_wait_k(wait):
+def test_an_agent_with_the_policy_of_wait_k_is_wait_k(wait):
     model = read_by_rule(agent(), wait)
     memory = model.encode(SOURCE)
     usual = WaitKDecoder(decoder=model.decoder.translator, wait=wait)
-    # An end that comes too soon is a reason to read, in an agent: an output as long as the source has none.
+    # An agent reads where its translator would end too soon: EOS is never chosen here.
     for entry, length in enumerate(SOURCE.lengths.tolist()):
         own = memory.select(torch.tensor([entry]))
         state, inner = model.decoder.start(own), usual.start(own)
@@ -224,10 +224,10 @@ def test_an_agent_reads_where_its_translator_would_end_too_soon():
     memory = model.encode(SOURCE)
     state = model.decoder.start(memory)
     for token in map(torch.tensor, ([BOS, BOS, BOS], [4, 0, 5], [0, 5, 5])):
-        moment = model.decoder.moment(token, state, memory)
-        write = torch.sigmoid(model.decoder.policy(moment.thought)[:, 0])
+        seen = model.decoder.observe(token, state, memory)
+        write = torch.sigmoid(model.decoder.policy(seen.features)[:, 0])
         scores, state = model.decoder.step(token, state, memory)
-        ends = moment.end.exp()
+        ends = seen.end.exp()
         reads = torch.where(state["frame"] + 1 < memory.lengths, 1 - write + write * ends, ends)
         torch.testing.assert_close(scores[:, 0].exp(), reads)
         torch.testing.assert_close(scores.exp().sum(1), torch.ones(3, dtype=torch.float64))
@@ -253,26 +253,26 @@ TAUGHT = {"hidden_size": 7, "decode": None, "reward": "edit_rate", "samples": 1,
 TAUGHT |= {"waits": 2, "waits_weight": -0.3, "proportion": 0.5, "proportion_weight": -0.7}
 
 
-def ways(model, own, taken=()):
-    """Every way over the grid of three inputs and three tokens: (probability, tokens, times, reads or writes)."""
+def all_episodes(model, own, taken=()):
+    """Every episode over three inputs and up to three tokens: (probability, tokens, times, writes)."""
     state, token = model.decoder.start(own), torch.tensor([BOS])
     chance, tokens, times, chosen = torch.ones((), dtype=torch.float64), [], [], list(taken)
     decided = []
     while True:
-        moment = model.decoder.moment(token, state, own)
+        seen = model.decoder.observe(token, state, own)
         scores, state = model.decoder.step(token, state, own)
         frame = int(state["frame"])
         probabilities = scores[0].exp()
         if frame + 1 < 3:
             if not chosen:
-                yield from ways(model, own, (*taken, True))
-                yield from ways(model, own, (*taken, False))
+                yield from all_episodes(model, own, (*taken, True))
+                yield from all_episodes(model, own, (*taken, False))
                 return
             write = chosen.pop(0)
             chance = chance * (probabilities[1:].sum() if write else probabilities[0])
             best = int(scores[0, 1:].argmax()) + 1
         else:
-            write, best = True, int(moment.log_probs[0].argmax())
+            write, best = True, int(seen.log_probs[0].argmax())
         decided.append(write)
         if write and best == toy.EOS:
             break
@@ -285,8 +285,8 @@ def ways(model, own, taken=()):
     yield chance, tokens, times, decided
 
 
-def worth(tokens, times, decided):
-    """The reward of one way, step by step as the paper has it, but for the quality, whose changes sum to the last."""
+def reward_by_hand(tokens, times, decided):
+    """The reward of one episode, step by step as in the paper; the changes in quality sum to the final quality."""
     quality = (
         -float(tokens != [4]) if len(tokens) == 1 else -abs(len(tokens) - 1) - float(4 not in tokens and tokens != [])
     )
@@ -298,36 +298,36 @@ def worth(tokens, times, decided):
     return total - 0.7 * max(proportion - 0.5, 0)
 
 
-def test_the_rewards_of_all_ways_over_a_grid():
+def test_the_rewards_of_all_episodes():
     model = agent()
     own = model.encode(ONE.source)
-    found = list(ways(model, own))
+    found = list(all_episodes(model, own))
     assert sum(chance for chance, *_ in found).item() == pytest.approx(1)
     assert len({tuple(decided) for *_, decided in found}) == len(found) > 5
     objective = ReadWrite(**TAUGHT).double()
     for _, tokens, times, decided in found:
         with torch.no_grad(), drawn_as(decided):
-            walk = read_write.walked(model.decoder, own, LONGEST)
-            quality, delays, proportions = objective.judged(walk, own, ONE.targets, toy.EOS)
-        assert walk.tokens.values[0].tolist() == tokens
-        assert (quality[0, -1] + delays[0].sum()).item() == pytest.approx(worth(tokens, times, decided))
+            episodes = read_write.run_episodes(model.decoder, own, LONGEST)
+            quality, delays, proportions = objective.score(episodes, own, ONE.targets, toy.EOS)
+        assert episodes.tokens.values[0].tolist() == tokens
+        assert (quality[0, -1] + delays[0].sum()).item() == pytest.approx(reward_by_hand(tokens, times, decided))
         assert proportions.item() == pytest.approx(sum(times) / (3 * len(times)) if times else 1)
 
 
 @contextmanager
 def drawn_as(decided):
-    """Decisions as if they had been drawn."""
+    """Fixed decisions instead of sampled ones."""
     left = list(decided)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_write, "drawn", lambda chance: torch.tensor([left.pop(0)]))
+        patch.setattr(read_write, "draw_bernoulli", lambda chance: torch.tensor([left.pop(0)]))
         yield
 
 
-def test_the_estimate_is_on_average_the_gradient_of_the_expected_reward():
+def test_the_expected_estimate_is_the_gradient_of_the_expected_reward():
     model = agent()
     policy = list(model.decoder.policy.parameters())
-    found = list(ways(model, model.encode(ONE.source)))
-    expected = sum(chance * worth(*way) for chance, *way in found)
+    found = list(all_episodes(model, model.encode(ONE.source)))
+    expected = sum(chance * reward_by_hand(*way) for chance, *way in found)
     exact = torch.autograd.grad(-expected, policy)
     torch.manual_seed(0)
     objective = ReadWrite(**TAUGHT).double()
@@ -342,7 +342,7 @@ def test_the_estimate_is_on_average_the_gradient_of_the_expected_reward():
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
-def test_only_the_policy_and_the_baseline_learn_and_a_validation_is_the_reward_of_the_likeliest():
+def test_only_the_policy_and_the_baseline_learn_and_validation_takes_the_likeliest_decisions():
     model, objective = agent().train(), ReadWrite(**{**TAUGHT, "samples": 4, "entropy": 0.1}).double()
     batch = toy.batch(((4, 5, 5, 4), (5,), (5, 4, 4)))
     torch.manual_seed(1)
@@ -350,10 +350,12 @@ def test_only_the_policy_and_the_baseline_learn_and_a_validation_is_the_reward_o
     learned = {**dict(model.named_parameters()), **dict(objective.named_parameters())}
     found = dict(zip(learned, torch.autograd.grad(loss.total, list(learned.values()), allow_unused=True)))
     taught = {name for name, gradient in found.items() if gradient is not None and gradient.any()}
-    assert taught == {name for name in learned if name.startswith((objective.learns, "judge."))}
+    assert taught == {name for name in learned if name.startswith((objective.trains, "judge."))}
     assert loss.count == 3
     one = objective.eval()(model, ONE, 0.5)
     own = model.encode(ONE.source)
-    walk = read_write.walked(model.decoder, own, LONGEST, likeliest=True)
-    values = {tuple(decided): worth(tokens, times, decided) for _, tokens, times, decided in ways(model, own)}
-    assert one.total.item() == pytest.approx(-values[tuple(walk.wrote[0].tolist())])
+    episodes = read_write.run_episodes(model.decoder, own, LONGEST, likeliest=True)
+    values = {
+        tuple(decided): reward_by_hand(tokens, times, decided) for _, tokens, times, decided in all_episodes(model, own)
+    }
+    assert one.total.item() == pytest.approx(-values[tuple(episodes.wrote[0].tolist())])

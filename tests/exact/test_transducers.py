@@ -1,4 +1,4 @@
-"""Transducer, CTC and SSNT against all that they sum over, listed."""
+"""Transducer, CTC and SSNT against sums over all alignments, listed one by one."""
 
 import math
 from collections import defaultdict
@@ -29,23 +29,22 @@ KINDS = {
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def framed(*outputs):
-    """Inputs and targets."""
+def inputs_and_targets(*outputs):
     inputs = Padded.stack([torch.tensor([BOS, *each]) for each in outputs])
     return inputs, Padded.stack([torch.tensor([*each, EOS]) for each in outputs])
 
 
 def by_steps(decoder, memory, longest):
-    """{output: probability}, by following every step that has one, of one source."""
+    """{output: probability} of one source, by following every possible step."""
     found = defaultdict(float)
 
     def follow(token, state, written, probability):
         scores, state = decoder.step(torch.tensor([token]), state, memory)
-        for symbol, share in enumerate(scores[0].exp().tolist()):
-            if symbol == EOS:
+        for following, share in enumerate(scores[0].exp().tolist()):
+            if following == EOS:
                 found[written] += probability * share
-            elif share and (symbol == PAD or len(written) < longest):
-                follow(symbol, state, written if symbol == PAD else (*written, symbol), probability * share)
+            elif share and (following == PAD or len(written) < longest):
+                follow(following, state, written if following == PAD else (*written, following), probability * share)
 
     follow(BOS, decoder.start(memory), (), 1.0)
     return found
@@ -57,7 +56,7 @@ def test_the_probability_of_an_output_is_that_of_all_steps_that_spell_it(kind):
     memory, longest = memory_for(decoder, (3,)), 3 if kind == "ctc" else 2
     found = by_steps(decoder, memory, longest)
     outputs = [output for length in range(longest + 1) for output in product(VISIBLE, repeat=length)]
-    log_probs = decoder.log_prob(memory, *framed(*outputs)).tolist()  # many rows of one source
+    log_probs = decoder.log_prob(memory, *inputs_and_targets(*outputs)).tolist()  # many rows of one source
     for output, log_prob in zip(outputs, log_probs):
         assert math.exp(log_prob) == pytest.approx(found[output], abs=1e-12)
     assert sum(found.values()) <= 1 + 1e-9
@@ -78,7 +77,7 @@ def test_all_outputs_of_a_transducer_have_probability_one(joint):
     sums = []
     for longest in (0, 2, 4, 7):
         outputs = [output for length in range(longest + 1) for output in product((1, 4), repeat=length)]
-        sums.append(decoder.log_prob(memory, *framed(*outputs)).exp().sum().item())
+        sums.append(decoder.log_prob(memory, *inputs_and_targets(*outputs)).exp().sum().item())
     assert sums == sorted(sums)
     assert sums[0] < 0.98
     assert 0.999 < sums[-1] < 1 + 1e-12
@@ -89,13 +88,13 @@ def test_padding_of_sources_and_outputs_changes_nothing_and_has_no_gradient(kind
     decoder = KINDS[kind]()
     outputs, lengths = [(4, 5, 1), (4,), (5, 4), ()], (5, 3, 4, 2)
     memory = memory_for(decoder, lengths)
-    inputs, targets = framed(*outputs)
+    inputs, targets = inputs_and_targets(*outputs)
     log_probs = decoder.log_prob(memory, inputs, targets)
     for row, (output, length) in enumerate(zip(outputs, lengths)):
         ours = memory.select(torch.tensor([row]))
         extra = {name: value[:, :length] for name, value in ours.extra.items()}
         alone = type(ours)(ours.states[:, :length], ours.lengths, extra=extra)
-        torch.testing.assert_close(decoder.log_prob(alone, *framed(output))[0], log_probs[row])
+        torch.testing.assert_close(decoder.log_prob(alone, *inputs_and_targets(output))[0], log_probs[row])
     entries = [value.requires_grad_() for value in map(torch.Tensor.detach, memory.extra.values())]
     given = memory.with_extra(**dict(zip(memory.extra, entries)))
     gradients = torch.autograd.grad(decoder.log_prob(given, inputs, targets).sum(), entries)
@@ -106,10 +105,10 @@ def test_padding_of_sources_and_outputs_changes_nothing_and_has_no_gradient(kind
 
 
 @kinds
-def test_gradients_are_those_of_differences(kind):
+def test_gradients_match_finite_differences(kind):
     decoder = KINDS[kind]()
     memory = memory_for(decoder, (3, 2))
-    given = framed((4, 4), (5,))
+    given = inputs_and_targets((4, 4), (5,))
 
     def total():
         return decoder.log_prob(decoder.prepare(memory), *given).sum()
@@ -138,10 +137,10 @@ def test_ctc_is_the_sum_over_all_labellings():
     log_probs = memory.extra["log_probs"][0]
     expected = defaultdict(float)
     for labelling in product(range(VOCABULARY), repeat=4):
-        output = tuple(symbol for symbol, _ in groupby(labelling) if symbol != PAD)
+        output = tuple(token for token, _ in groupby(labelling) if token != PAD)
         expected[output] += log_probs[range(4), labelling].sum().exp().item()
     outputs = [output for output, probability in expected.items() if probability]
-    found = decoder.log_prob(memory, *framed(*outputs)).exp().tolist()
+    found = decoder.log_prob(memory, *inputs_and_targets(*outputs)).exp().tolist()
     assert found == pytest.approx([expected[output] for output in outputs])
     assert sum(found) == pytest.approx(1)
     assert all(set(output) <= set(VISIBLE) for output in outputs)
@@ -150,24 +149,26 @@ def test_ctc_is_the_sum_over_all_labellings():
 def test_outputs_that_ctc_cannot_write_have_no_gradient_and_spoil_none():
     decoder = KINDS["ctc"]()
     memory = memory_for(decoder, (3, 3, 2, 1))
-    log_prob = decoder.log_prob(memory, *framed((4, 5), (4, 4, 4), (4, 4), ()))
+    log_prob = decoder.log_prob(memory, *inputs_and_targets((4, 5), (4, 4, 4), (4, 4), ()))
     assert (log_prob == NEVER).tolist() == [False, True, True, False]
     (total,) = torch.autograd.grad(log_prob.masked_fill(log_prob == NEVER, 0).sum(), decoder.output.weight)
     memory = memory.select(torch.tensor([0, 3]))
     memory = decoder.prepare(memory)
-    (alone,) = torch.autograd.grad(decoder.log_prob(memory, *framed((4, 5), ())).sum(), decoder.output.weight)
+    (alone,) = torch.autograd.grad(
+        decoder.log_prob(memory, *inputs_and_targets((4, 5), ())).sum(), decoder.output.weight
+    )
     torch.testing.assert_close(total, alone)
 
 
 def ssnt_tables(decoder, memory, output):
     """e(i, j) and p(y_j | i, j) of eq. 5 and 7, from the weights; EOS is the last token.  twice (I, J)"""
     states = memory.states[0]
-    written = decoder.prediction(framed(output)[0])[0]  # (J, size)
+    written = decoder.prediction(inputs_and_targets(output)[0])[0]  # (J, size)
     both = torch.stack([torch.cat([a, b]) for a in states for b in written]).view(len(states), len(written), -1)
     hidden = torch.tanh(both @ torch.cat([decoder.key.weight, decoder.query.weight], 1).T + decoder.key.bias)
     write = torch.sigmoid(decoder.energy(hidden))[:, :, 0]
     logits = both @ torch.cat([decoder.read.weight, decoder.wrote.weight], 1).T + decoder.read.bias
-    kept = [symbol for symbol in range(VOCABULARY) if symbol not in (BOS, PAD)]
+    kept = [token for token in range(VOCABULARY) if token not in (BOS, PAD)]
     probabilities = torch.zeros_like(logits)
     probabilities[:, :, kept] = logits[:, :, kept].softmax(-1)
     return write, probabilities[:, range(len(written)), [*output, EOS]]
@@ -180,19 +181,19 @@ SSNT_OUTPUTS = [(), (4,), (4, 5), (5, 5, 1, 4)]
 def test_ssnt_is_the_sum_over_alignments_that_never_go_back(output):
     decoder = KINDS["ssnt"]()
     memory = memory_for(decoder, (4,))
-    write, symbol = ssnt_tables(decoder, memory, output)
+    write, label = ssnt_tables(decoder, memory, output)
     last, total, best = 3, 0, (0, None)
     for body in combinations_with_replacement(range(4), len(output)):
         probability, before = 1, 0
         for place, (at, count) in enumerate(zip((*body, last), range(len(output) + 1))):
             for passed in range(before, at):
                 probability = probability * (1 - write[passed, count])
-            probability = probability * write[at, count] * symbol[at, place]
+            probability = probability * write[at, count] * label[at, place]
             before = at
         total = total + probability
         best = max(best, (probability.item(), list(body)))
-    torch.testing.assert_close(decoder.log_prob(memory, *framed(output))[0], total.log())
-    assert decoder.alignment(memory, *framed(output))[0].tolist() == best[1]
+    torch.testing.assert_close(decoder.log_prob(memory, *inputs_and_targets(output))[0], total.log())
+    assert decoder.alignment(memory, *inputs_and_targets(output))[0].tolist() == best[1]
 
 
 @pytest.mark.parametrize("output", SSNT_OUTPUTS)
@@ -200,29 +201,29 @@ def test_ssnt_is_the_recursion_of_the_paper(output):
     """alpha(j, i) = p(y_j | i) sum_{k <= i} alpha(j - 1, k) p(a_j = i | a_{j-1} = k); the likelihood is alpha(J, I)."""
     decoder = KINDS["ssnt"]()
     memory = memory_for(decoder, (4,))
-    write, symbol = ssnt_tables(decoder, memory, output)
+    write, label = ssnt_tables(decoder, memory, output)
     alpha = [1.0, 0.0, 0.0, 0.0]
     for place in range(len(output) + 1):
         alpha = [
-            symbol[at, place]
+            label[at, place]
             * sum(
                 alpha[k] * write[at, place] * math.prod(1 - write[m, place] for m in range(k, at))
                 for k in range(at + 1)
             )
             for at in range(4)
         ]
-    torch.testing.assert_close(decoder.log_prob(memory, *framed(output))[0], alpha[-1].log())
+    torch.testing.assert_close(decoder.log_prob(memory, *inputs_and_targets(output))[0], alpha[-1].log())
 
 
 @pytest.mark.parametrize("joint", ["add", "mlp"])
-def test_a_transducer_joins_what_it_read_and_what_it_wrote(joint):
+def test_a_transducer_joins_encoder_and_prediction_network(joint):
     """By eq. 12 to 16 of Graves 2012 over all cells, from the weights, without BOS and EOS."""
     decoder = build(Transducer, vocabulary=VOCABULARY, joint=joint)
     memory, output = memory_for(decoder, (4,)), (5, 4, 4)
-    written = decoder.wrote(decoder.prediction(framed(output)[0]))[0]
+    written = decoder.wrote(decoder.prediction(inputs_and_targets(output)[0]))[0]
     joined = decoder.read(memory.states[0])[:, None] + written
     logits = joined if joint == "add" else decoder.output(joined.tanh())
-    kept = [symbol for symbol in range(VOCABULARY) if symbol not in (BOS, EOS)]
+    kept = [token for token in range(VOCABULARY) if token not in (BOS, EOS)]
     probabilities = torch.zeros_like(logits)
     probabilities[:, :, kept] = logits[:, :, kept].softmax(-1)
     alpha = torch.zeros(4, 4, dtype=torch.float64)
@@ -233,8 +234,8 @@ def test_a_transducer_joins_what_it_read_and_what_it_wrote(joint):
         if u:
             alpha[t, u] += alpha[t, u - 1] * probabilities[t, u - 1, output[u - 1]]
     expected = (alpha[-1, -1] * probabilities[-1, -1, PAD]).log()
-    torch.testing.assert_close(decoder.log_prob(memory, *framed(output))[0], expected)
-    places = decoder.alignment(memory, *framed(output))[0]
+    torch.testing.assert_close(decoder.log_prob(memory, *inputs_and_targets(output))[0], expected)
+    places = decoder.alignment(memory, *inputs_and_targets(output))[0]
     assert (places.diff() >= 0).all()
 
 
@@ -249,7 +250,7 @@ def test_a_wide_prefix_beam_finds_the_likeliest_output_and_its_whole_probability
         ours = memory.select(torch.tensor([row]))
         ours = decoder.prepare(type(ours)(ours.states[:, : ours.lengths[0]], ours.lengths))
         outputs = [output for length in range(4) for output in product(VISIBLE, repeat=length)]
-        log_probs = decoder.log_prob(ours, *framed(*outputs)).tolist()
+        log_probs = decoder.log_prob(ours, *inputs_and_targets(*outputs)).tolist()
         ranked = sorted(zip(log_probs, outputs), reverse=True)[:3]
         assert [tuple(each.tokens) for each in hypotheses] == [output for _, output in ranked]
         assert [each.score for each in hypotheses] == pytest.approx([log_prob for log_prob, _ in ranked], abs=1e-5)
@@ -264,7 +265,7 @@ def model_of(kind):
 
 
 def batch_of(*outputs):
-    inputs, targets = framed(*outputs)
+    inputs, targets = inputs_and_targets(*outputs)
     return Batch(source((3, 4, 1)[: len(outputs)]), inputs, targets)
 
 
@@ -282,7 +283,7 @@ def test_the_objective_is_minus_the_log_probability_of_the_outputs(kind):
 
 
 @kinds
-def test_in_half_precision_paths_are_not_added_in_it(kind):
+def test_in_half_precision_paths_are_summed_in_float32(kind):
     model, batch = model_of(kind).float(), batch_of((4, 5), (5,), ())
     with torch.autocast("cpu", torch.bfloat16):
         loss = Marginal()(model, batch, 0.5)

@@ -1,4 +1,4 @@
-"""The Transformer against torch's layers, and against what its masks, caches and positions promise."""
+"""The Transformer against torch's layers, and the properties of its masks, caches and positions."""
 
 import math
 
@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.nn.attention.multihead import bias
+from seqloom.nn.attention.multihead import mask_bias
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
-from seqloom.nn.layers.embedding import Positioned
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.layers.embedding import AddPositions
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.layers.positions import Learned, Sinusoidal
 from seqloom.nn.layers.transformer import TransformerLayer
 from seqloom.nn.ops.packing import Packing
@@ -59,23 +59,23 @@ def torchs(kind, layer, norm):
 
 
 @NORMS
-def test_an_encoder_layer_is_torchs(norm):
+def test_an_encoder_layer_equals_torchs(norm):
     layer = build(TransformerLayer, memory_size=0, norm=norm)
     given, mask = values(SOURCES, 1), positions_below(SOURCES, 6)
     packing = Packing(mask)
-    ours, _ = layer.encode(packing.pack(given), packing, bias(mask))
+    ours, _ = layer.encode(packing.pack(given), packing, mask_bias(mask))
     theirs = torchs(nn.TransformerEncoderLayer, layer, norm)(given, src_key_padding_mask=~mask)
     torch.testing.assert_close(ours, theirs[mask])
 
 
 @NORMS
-def test_a_decoder_layer_is_torchs(norm):
+def test_a_decoder_layer_equals_torchs(norm):
     layer = build(TransformerLayer, memory_size=SIZE, norm=norm)
     given, mask = values(TARGETS, 1), positions_below(TARGETS, 5)
     memory = Memory(values(SOURCES, 2), SOURCES)
     packing, prepared = Packing(mask), layer.cross_attention.prepare(memory)
     ours, _, _ = layer.decode(
-        packing.pack(given), packing, prepared, History.empty(3, mask.device).grow(mask, False), 0
+        packing.pack(given), packing, prepared, KVCache.empty(3, mask.device).grow(mask, False), 0
     )
     theirs = torchs(nn.TransformerDecoderLayer, layer, norm)(
         given,
@@ -88,7 +88,7 @@ def test_a_decoder_layer_is_torchs(norm):
 
 
 @NORMS
-def test_a_whole_encoder_and_decoder_are_torchs_layers_on_scaled_embeddings_with_positions(norm):
+def test_encoder_and_decoder_equal_torchs_layers_on_scaled_embeddings_with_positions(norm):
     encoder, decoder = build(Encoder, norm=norm), build(Decoder, norm=norm, tied=False)
     batch, inputs = source((4, 6, 1)), source((5, 2, 4), seed=1)
     positions = Sinusoidal(size=SIZE).double()
@@ -152,7 +152,7 @@ CHUNKS = pytest.mark.parametrize("chunks", [(1,) * 7, (4, 1, 2), (6, 1), (1, 6)]
 @NORMS
 @pytest.mark.parametrize(("kind", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @torch.no_grad()
-def test_decoding_with_a_cache_is_the_full_forward(chunks, norm, kind, tolerance):
+def test_decoding_with_a_cache_equals_the_full_forward(chunks, norm, kind, tolerance):
     decoder = build(Decoder, norm=norm).to(kind)
     memory = memory_for(build(Decoder), (5, 3, 1))
     memory = decoder.prepare(Memory(memory.states.to(kind), memory.lengths))
@@ -167,7 +167,7 @@ def test_decoding_with_a_cache_is_the_full_forward(chunks, norm, kind, tolerance
 
 
 @torch.no_grad()
-def test_a_cache_that_began_with_prefixes_of_different_lengths_goes_on_as_if_there_were_no_padding():
+def test_a_cache_after_prefixes_of_different_lengths_ignores_their_padding():
     decoder = build(Decoder)
     memory = memory_for(decoder, (5, 3, 1))
     prefix, rest = source((4, 1, 2), seed=2), source((3, 3, 3), seed=3).values
@@ -202,13 +202,13 @@ def test_without_positions_the_encoder_permutes_with_its_source(norm):
     torch.testing.assert_close(moved.final["summary"], plain.final["summary"])
 
 
-def test_sinusoidal_positions_are_the_formula():
+def test_sinusoidal_positions_follow_the_formula():
     encoded = Sinusoidal(size=SIZE)(torch.arange(20))
-    for place in range(20):
+    for position in range(20):
         for pair in range(SIZE // 2):
-            angle = place / 10000 ** (2 * pair / SIZE)
-            assert encoded[place, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-5)
-            assert encoded[place, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-5)
+            angle = position / 10000 ** (2 * pair / SIZE)
+            assert encoded[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-5)
+            assert encoded[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-5)
 
 
 def test_dot_products_of_sinusoidal_positions_depend_on_the_offset_only():
@@ -217,7 +217,7 @@ def test_dot_products_of_sinusoidal_positions_depend_on_the_offset_only():
     for offset in range(-199, 200):
         along = products.diagonal(offset)
         torch.testing.assert_close(along, along[:1].expand_as(along))
-    assert products[0].unique().numel() == 200  # and tell offsets apart
+    assert products[0].unique().numel() == 200  # and distinguish offsets
 
 
 def test_appending_a_one_hot_position_before_a_projection_is_adding_a_learned_one():
@@ -227,7 +227,7 @@ def test_appending_a_one_hot_position_before_a_projection_is_adding_a_learned_on
     one_hot = torch.eye(longest, dtype=torch.float64)[:7].expand(3, 7, longest)
     appended = projection(torch.cat([content, one_hot], dim=-1))
 
-    positioned = Positioned(size=SIZE, positions="learned", longest=longest).double()
+    positioned = AddPositions(size=SIZE, positions="learned", longest=longest).double()
     assert isinstance(positioned.positions, Learned)
     positioned.positions.table.load_state_dict({"weight": projection.weight[:, words:].T})
     embedded = nn.functional.linear(content, projection.weight[:, :words])
@@ -246,7 +246,7 @@ def test_the_order_of_earlier_words_matters_to_the_decoder(positions):
 
 
 @torch.no_grad()
-def test_a_decoder_alone_is_an_encoder_that_sees_no_later_word():
+def test_a_decoder_alone_is_an_encoder_under_a_causal_mask():
     """GPT is a Transformer decoder without cross-attention: self-attention under a causal mask, and nothing else."""
     alone = build(Decoder, memory_size=0)
     words = source((5, 5, 5))

@@ -13,7 +13,7 @@ from seqloom.types import Memory, Padded, select
 from tests.building import cases, memory_for
 from tests.exact import bigrams
 
-STORED = Path(__file__).parents[1] / "stored_runs" / "format_1"
+STORED = Path(__file__).parents[1] / "storage" / "stored_runs" / "format_1"
 PROGRAM = f"""
 import json, sys
 import seqloom.search.beam, seqloom.search.sample, seqloom.search.constraints.combined

@@ -1,7 +1,7 @@
-"""Text whose words may be copied: those that a vocabulary lacks are told apart by where they stand in the source.
+"""Text whose words may be copied: words outside the vocabulary are identified by their position in the source.
 
-A word of the source that the vocabulary lacks is the token vocabulary + j, where j is the first place of the source at
-which it stands; so is such a word of a target, if the source has it. All other unknown words are one token.
+A word of the source that is not in the vocabulary is the token vocabulary + j, where j is its first position in the
+source; so is such a word of a target, if the source has it. All other unknown words are UNK.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec
-from seqloom.data.codecs.text import UNKNOWN, Text
-from seqloom.data.special_tokens import BOS, EOS, PAD, UNK
+from seqloom.data.codecs.text import Text
+from seqloom.data.special_tokens import BOS, PAD, UNK, UNKNOWN, as_ids, before_eos
 
 
 class Copying(Codec):
-    """Text of words or characters <-> tokens. Copies are written as their source spells them."""
+    """Text of words or characters <-> tokens. Copies are spelled as in their source."""
 
     chooses = "copies"
 
@@ -41,45 +41,43 @@ class Copying(Codec):
         return self.encode(value, value)
 
     def encode(self, value: str, source: str | None = None) -> np.ndarray:
-        symbols = self.codec.encode(value)
-        if source is None or UNK not in symbols:
-            return symbols
+        tokens = self.codec.encode(value)
+        if source is None or UNK not in tokens:
+            return tokens
         first: dict[str, int] = {}
         for place, word in enumerate(self.words(source)):
             first.setdefault(word, place)
         for place, word in enumerate(self.words(value)):
-            if symbols[place] == UNK and word in first:
-                symbols[place] = self.vocabulary + first[word]
-        return symbols  # (T,)
+            if tokens[place] == UNK and word in first:
+                tokens[place] = self.vocabulary + first[word]
+        return tokens  # (T,)
 
     def decode(self, values: Any, source: str | None = None) -> str:
-        """The text up to the first EOS; what was copied from a source that is not given is unknown."""
-        symbols = [*map(int, values)]
-        end = symbols.index(EOS) if EOS in symbols else len(symbols)
-        written = [symbol for symbol in symbols[:end] if symbol not in (PAD, BOS)]
-        return (" " if self.units == "word" else "").join(self.spelled(written, source, self.codec.decode))
+        """The text up to the first EOS. Without a source, copies are unknown."""
+        tokens = [token for token in before_eos(values) if token not in (PAD, BOS)]
+        return (" " if self.units == "word" else "").join(self.spell(tokens, source, self.codec.decode))
 
     def pieces(self, values: Any, source: str | None = None) -> list[str]:
-        """What each token shows as."""
-        return self.spelled([*map(int, values)], source, lambda symbols: self.codec.pieces(symbols)[0])
+        """Each token for display."""
+        return self.spell(as_ids(values), source, lambda tokens: self.codec.pieces(tokens)[0])
 
-    def spelled(self, symbols: list[int], source: str | None, spell: Callable[[list[int]], str]) -> list[str]:
-        """Each token by itself."""
-        known, copies = self.vocabulary, dict(enumerate([] if source is None else self.raw(source)))
-        return [spell([each]) if each < known else copies.get(each - known, UNKNOWN) for each in symbols]
+    def spell(self, tokens: list[int], source: str | None, decode: Callable[[list[int]], str]) -> list[str]:
+        """The text of each token, that of a copy from the source."""
+        known, copies = self.vocabulary, dict(enumerate([] if source is None else self.raw_words(source)))
+        return [decode([token]) if token < known else copies.get(token - known, UNKNOWN) for token in tokens]
 
     def words(self, value: str) -> list[str]:
-        """What stands at each place, as the codec knows it."""
+        """The words or characters of a text, normalised as in the vocabulary."""
         normal = self.codec.normal(value)
         return normal.split() if self.units == "word" else list(normal)
 
-    def raw(self, value: str) -> list[str]:
-        """What stands at each place, as it was written."""
+    def raw_words(self, value: str) -> list[str]:
+        """The same words or characters as they were written."""
         if self.units == "word":
             return value.split()
         if not self.lowercase:
             return list(value)
-        # A small letter may be more than one character: the first of them stands for all.
+        # In lower case a letter may become several characters: the first of them stands for all.
         return [piece for letter in value for piece in (letter, *[""] * (len(letter.lower()) - 1))]
 
     def normal(self, value: str) -> str:

@@ -1,7 +1,7 @@
 """Sequences of vectors: measurements, frames, points, or a single number.
 
 A value is a list of vectors, a list of numbers (vectors of one component), an array or tensor of either, or one
-number. In a file, spaces stand between vectors and commas between components: "0.31,1 0.44,0".
+number. In a file, vectors are separated by spaces and components by commas: "0.31,1 0.44,0".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seqloom.storage.files import replace_file, saving, to_json
 
 
 class Numbers(Codec):
-    """Vectors <-> float32 (T, F). How many components a vector has is learned from the data."""
+    """Vectors <-> float32 (T, F). The number of components is learned from the data."""
 
     def __init__(self) -> None:
         self._features: int | None = None
@@ -50,7 +50,7 @@ class Numbers(Codec):
         return array  # (T, F)
 
     def decode(self, values: Any, source: Any = None) -> list[list[float]] | list[float]:
-        """A list of vectors, or of numbers where a vector is one. Numbers are as short as float32 allows: 0.31."""
+        """A list of vectors, or of numbers for vectors of one component. Numbers are short, as float32 prints: 0.31."""
         vectors = [[float(str(number)) for number in vector] for vector in _float32(values)]
         return vectors if self.features > 1 else [number for vector in vectors for number in vector]
 
@@ -69,7 +69,7 @@ class Numbers(Codec):
         return " ".join(self.pieces(self.encode(value)))
 
     def pieces(self, values: Any) -> list[str]:
-        """What each vector shows as: "0.31,1"."""
+        """Each vector for display: "0.31,1"."""
         return [",".join(str(number).removesuffix(".0") for number in vector) for vector in _float32(values)]
 
     def save(self, folder: Path, name: str) -> None:
@@ -86,7 +86,7 @@ class Numbers(Codec):
         except (ValueError, KeyError, TypeError):
             features = None
         if type(features) is not int or features < 1:
-            raise SeqloomError(f'{path} is no width of numbers; expected {{"features": 2}} or the like, as was saved')
+            raise SeqloomError(f'{path} has no width of numbers; expected {{"features": 2}} or the like')
         self._features = features
         return self
 
@@ -96,7 +96,7 @@ class Numbers(Codec):
 
 
 def _array(value: Any) -> np.ndarray:
-    """Any form of a value as float32 (T, F)."""
+    """A value in any form as float32 (T, F)."""
     array = _from_text(value) if isinstance(value, str) else _from_python(value)
     if not array.size:
         raise UnreadableError(f"the numbers {shown(value)} are empty; expected at least one vector")
@@ -109,7 +109,7 @@ def _array(value: Any) -> np.ndarray:
 
 
 def _float32(values: Any) -> np.ndarray:
-    """Vectors as a model says them: an array of any kind, on any device."""
+    """The vectors of an array of any kind, on any device."""
     return as_numpy(values).astype(np.float32)
 
 
@@ -126,7 +126,7 @@ def _from_text(text: str) -> np.ndarray:
     except ValueError:
         wrong = next(component for component in components if not _is_number(component))
         expected = 'expected numbers, such as "0.31,1 0.44,0"'
-        raise UnreadableError(f"the numbers {shown(text)}: {wrong[:40]!r} is none; {expected}") from None
+        raise UnreadableError(f"the numbers {shown(text)}: {wrong[:40]!r} is not a number; {expected}") from None
 
 
 def _from_python(value: Any) -> np.ndarray:
@@ -153,7 +153,7 @@ def _is_number(text: str) -> bool:
 
 def _misfit(value: Any, width: int, features: int | None) -> UnreadableError:
     have = f"the numbers {shown(value)} have vectors of {_components(width)}"
-    return UnreadableError(f"{have}; expected {features}, like the data they are learned from")
+    return UnreadableError(f"{have}; expected {features}, as in the training data")
 
 
 def _components(count: int) -> str:

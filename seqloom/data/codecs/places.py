@@ -1,7 +1,7 @@
 """Places of the source, counted from 0: outputs that choose among the elements of their input.
 
-A value is a list of whole numbers; in a file spaces stand between them: "0 3 2 0". As tokens they follow the four that
-every vocabulary begins with, so that there are as many as the source has elements, whatever its length.
+A value is a list of integers, separated by spaces in a file: "0 3 2 0". Place p is the token p + 4, after the special
+tokens: there are as many places as the source has elements.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
-from seqloom.data.special_tokens import EOS, SPECIAL
+from seqloom.data.special_tokens import SPECIAL, as_ids, before_eos
 from seqloom.errors import UnreadableError, shown
 
 FIRST = len(SPECIAL)  # the token of place 0
 
 
 class Places(Codec):
-    """Lists of places <-> tokens. There is nothing to learn."""
+    """Lists of places <-> tokens. Nothing is learned."""
 
     vocabulary = FIRST
     chooses = "places"
-    source: Codec | None = None  # of the elements that are chosen from, where it is known
-    rule, least = "a choice", 1  # what outputs are called, and elements that a source must have
+    source: Codec | None = None  # of the elements to choose from, where it is known
+    rule, least = "a choice", 1  # what an output is called, and how many elements it needs at least
 
     def fit(self, values: Iterable[Any]) -> Self:
         return self
@@ -37,7 +37,7 @@ class Places(Codec):
         return np.array(self.normal(value), dtype=np.int64) + FIRST  # (T,)
 
     def check(self, value: Any, source: Any, count: int) -> None:
-        """Refuse places that are not there, and a source of too few elements."""
+        """Refuse places that the source does not have, and a source of too few elements."""
         if count < self.least:
             found = f"the source {shown(source)} has {count}"
             raise UnreadableError(f"{self.rule} needs {self.least} elements or more, and {found}")
@@ -48,10 +48,8 @@ class Places(Codec):
             )
 
     def decode(self, values: Any, source: Any = None) -> list[int]:
-        """The places up to the first EOS; other tokens that are none are left out."""
-        symbols = as_list(values)
-        end = symbols.index(EOS) if EOS in symbols else len(symbols)
-        return [symbol - FIRST for symbol in symbols[:end] if symbol >= FIRST]
+        """The places up to the first EOS, without other special tokens."""
+        return [token - FIRST for token in before_eos(values) if token >= FIRST]
 
     def content(self, value: Any) -> str:
         return self.line(value)
@@ -59,31 +57,24 @@ class Places(Codec):
     def normal(self, value: Any) -> list[int]:
         """The value as a list."""
         try:
-            items = value.split() if isinstance(value, str) else as_list(value)
+            items = value.split() if isinstance(value, str) else value
+            items = items if isinstance(items, (list, tuple)) else as_numpy(items).tolist()
             places = [int(item) for item in items]
             if all(place >= 0 and place == float(item) for place, item in zip(places, items)):
                 return places
         except (AttributeError, TypeError, ValueError, OverflowError):
             pass
-        raise UnreadableError(
-            f'the places {shown(value)} are none; expected whole numbers from 0 on, such as "0 3 2 0"'
-        )
+        raise UnreadableError(f'{shown(value)} is not a list of places; expected integers from 0 on, such as "0 3 2 0"')
 
     def line(self, value: Any) -> str:
         return " ".join(map(str, self.normal(value)))
 
     def pieces(self, values: Any) -> list[str]:
-        """What each token shows as."""
-        symbols = as_list(values)
-        return [SPECIAL[symbol] if symbol < FIRST else str(symbol - FIRST) for symbol in symbols]
+        """Each token for display."""
+        return [SPECIAL[token] if token < FIRST else str(token - FIRST) for token in as_ids(values)]
 
     def save(self, folder: Path, name: str) -> None:
         """Nothing was learned."""
 
     def load(self, folder: Path, name: str) -> Self:
         return self
-
-
-def as_list(values: Any) -> list[Any]:
-    """A list, or an array of any kind, as a list."""
-    return list(values) if isinstance(values, (list, tuple)) else as_numpy(values).tolist()

@@ -1,6 +1,6 @@
-"""SpecAugment: bands of frequency and stretches of time are hidden from a model while it learns.
+"""SpecAugment: in training, bands of frequency and spans of time are masked.
 
-Park et al. 2019, section 2. What is hidden is 0: the mean, since features are normalised. No time is warped.
+Park et al. 2019, section 2, without time warping. A mask is 0: the mean, since features are normalised.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from seqloom.types import Padded
 
 
 class SpecAugment:
-    """Masks of 0 to `frequency_width` bands, and of 0 to `time_width` positions; one of these covers at most
-    `time_share` of its example. Vectors are frames of `bands` components end to end: all lose the same bands.
+    """Masks of 0 to `frequency_width` bands, and of 0 to `time_width` positions, at most `time_share` of an example.
+
+    A vector is several frames of `bands` components: the same bands are masked in all of them.
     """
 
     def __init__(
@@ -37,21 +38,21 @@ class SpecAugment:
         self.time_masks, self.time_width, self.time_share = time_masks, time_width, time_share
 
     def __call__(self, source: Padded, chance: np.random.Generator) -> Padded:
-        """The source with masks of its own for each example.  (B, T, F)"""
+        """The source with other masks for each example.  (B, T, F)"""
         rows, width, features = source.values.shape
         kept = np.ones((rows, width, features // self.bands, self.bands), dtype=bool)
         for row, length in enumerate(source.lengths.tolist()):
-            for begin, end in stretches(chance, self.frequency_masks, self.frequency_width, self.bands):
+            for begin, end in spans(chance, self.frequency_masks, self.frequency_width, self.bands):
                 kept[row, :, :, begin:end] = False
             longest = min(self.time_width, int(self.time_share * length))
-            for begin, end in stretches(chance, self.time_masks, longest, length):
+            for begin, end in spans(chance, self.time_masks, longest, length):
                 kept[row, begin:end] = False
         mask = like(source.values, kept.reshape(rows, width, features))
         return Padded(namespace(source.values).where(mask, source.values, 0.0), source.lengths)
 
 
-def stretches(chance: np.random.Generator, count: int, longest: int, room: int) -> list[tuple[int, int]]:
-    """Where some stretches begin and end: each of 0 to `longest` places, anywhere in the room."""
+def spans(chance: np.random.Generator, count: int, longest: int, room: int) -> list[tuple[int, int]]:
+    """Begins and ends of random spans: each of 0 to `longest` positions, anywhere in `room`."""
     widths = chance.integers(0, longest, count, endpoint=True)
     begins = chance.integers(0, room - widths, endpoint=True)
     return list(zip(begins.tolist(), (begins + widths).tolist()))

@@ -1,8 +1,8 @@
-"""Stories and questions: a text of sentences, the last of which asks; as tokens a row a sentence.
+"""Stories with a question as their last sentence: a table of tokens, one row per sentence.
 
 A value is a text whose sentences end with a full stop, a question mark or an exclamation mark ("Mary moved to the
-bathroom. John went to the hallway. Where is Mary?"), or a list of sentences. Words are what stands between spaces, in
-small letters and without the marks at their end. An answer is a word ("hallway", or "milk,football").
+bathroom. John went to the hallway. Where is Mary?"), or a list of sentences. Words are separated by spaces, in lower
+case, without marks at their end. An answer is a word ("hallway", or "milk,football").
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
-from seqloom.data.special_tokens import EOS, PAD, SPECIAL, UNK
+from seqloom.data.special_tokens import PAD, SPECIAL, UNK, UNKNOWN, before_eos
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.storage.files import replace_file, saving, to_json
 
-UNKNOWN = "⁇"
 MARKS = ".,;:?!"
 
 
 class Story(Codec):
-    """Stories <-> tokens (sentences, width). `sentences` is how many before the question are kept: the last.
+    """Stories <-> tokens (sentences, width). The last `sentences` before the question are kept.
 
-    `width` is how many words a sentence may have; 0: as the widest that is learned from. Wider ones are refused.
-    Read as a target, a text is its words, (T,); with `task.joint` they share the vocabulary of stories.
+    `width` is how many words a sentence may have; 0: as many as the longest in training. Longer ones are refused.
+    As a target, a text is its words, (T,); with `task.joint` they share the vocabulary of stories.
     """
 
     nested = True
@@ -40,12 +39,12 @@ class Story(Codec):
             raise ValueError(f"sentences = {sentences} must be 1 or more, and width = {width} 0 or more")
         self.sentences, self.width = sentences, width
         self._widest = 0
-        self._words: list[str] = []  # beside the four tokens
-        self._symbols: dict[str, int] = {}
+        self._words: list[str] = []  # after the special tokens
+        self._tokens: dict[str, int] = {}
 
     @property
     def vocabulary(self) -> int:  # type: ignore[override]  # known once fitted
-        """How many tokens there are, the four of every vocabulary included."""
+        """How many tokens there are, the special ones included."""
         return len(SPECIAL) + len(self._fitted()._words)
 
     def fit(self, values: Iterable[Any]) -> Self:
@@ -60,45 +59,44 @@ class Story(Codec):
         return self._adopt(sorted(counts, key=lambda word: (-counts[word], word)), self.width or widest)
 
     def read(self, value: Any) -> np.ndarray:
-        """A row a sentence, the question last.  (S, width)"""
-        known, rows = self._fitted()._symbols, sentences_of(value)[-self.sentences - 1 :]
+        """One row per sentence, the question last.  (S, width)"""
+        known, rows = self._fitted()._tokens, sentences_of(value)[-self.sentences - 1 :]
         table = np.full((len(rows), self._widest), PAD, dtype=np.int64)
         for row, words in zip(table, rows):
             if len(words) > self._widest:
                 raise UnreadableError(
                     f"the sentence {shown(' '.join(words))} has {len(words)} words; this model reads up to "
-                    f"{self._widest}: make two of it, or train with task.source.width = {len(words)}"
+                    f"{self._widest}: split it, or train with task.source.width = {len(words)}"
                 )
             row[: len(words)] = [known.get(word, UNK) for word in words]
         return table
 
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
-        known = self._fitted()._symbols
+        known = self._fitted()._tokens
         return np.array([known.get(word, UNK) for words in sentences_of(value) for word in words], dtype=np.int64)
 
     def decode(self, values: Any, source: Any = None) -> str:
         """The words up to the first EOS."""
-        symbols = as_numpy(values).reshape(-1).tolist()
-        end = symbols.index(EOS) if EOS in symbols else len(symbols)
-        return " ".join(self._spelled(symbol) for symbol in symbols[:end] if symbol == UNK or symbol >= len(SPECIAL))
+        tokens = before_eos(as_numpy(values).reshape(-1))
+        return " ".join(self._word(token) for token in tokens if token == UNK or token >= len(SPECIAL))
 
     def pieces(self, values: Any) -> list[str]:
-        """What each sentence of a story shows as, or each word of a target."""
+        """Each sentence of a story, or each word of a target, for display."""
         array = as_numpy(values)
         if array.ndim > 1:
             return [self.decode(row) for row in array]
-        return [SPECIAL[each] if each < len(SPECIAL) else self._spelled(each) for each in array.tolist()]
+        return [SPECIAL[each] if each < len(SPECIAL) else self._word(each) for each in array.tolist()]
 
     def content(self, value: Any) -> str:
         sentences_of(value)
         return self.line(value)
 
     def elements(self, value: Any) -> int:
-        """Of a target: how many words."""
+        """How many words a target has."""
         return len(self.normal(value).split())
 
     def normal(self, value: Any) -> str:
-        """A target as a perfect output would spell it."""
+        """A target as a perfect output would be."""
         return " ".join(word for words in sentences_of(value) for word in words)
 
     def line(self, value: Any) -> str:
@@ -120,12 +118,12 @@ class Story(Codec):
             words, width = None, None
         strings = isinstance(words, list) and bool(words) and all(isinstance(word, str) for word in words)
         if not strings or type(width) is not int or width < 1:
-            raise SeqloomError(f'{path} holds no stories; expected {{"width": 6, "words": [...]}}, as was saved')
+            raise SeqloomError(f'{path} has no words of stories; expected {{"width": 6, "words": [...]}}')
         return self._adopt(words, width)
 
     def _adopt(self, words: list[str], width: int) -> Self:
         self._words, self._widest = words, width
-        self._symbols = {word: len(SPECIAL) + place for place, word in enumerate(words)}
+        self._tokens = {word: len(SPECIAL) + place for place, word in enumerate(words)}
         return self
 
     def _fitted(self) -> Self:
@@ -133,8 +131,8 @@ class Story(Codec):
             raise SeqloomError("stories have no words yet; fit them or load them first")
         return self
 
-    def _spelled(self, symbol: int) -> str:
-        return UNKNOWN if symbol == UNK else self._words[symbol - len(SPECIAL)]
+    def _word(self, token: int) -> str:
+        return UNKNOWN if token == UNK else self._words[token - len(SPECIAL)]
 
     @staticmethod
     def _path(folder: Path, name: str) -> Path:
@@ -142,10 +140,10 @@ class Story(Codec):
 
 
 def sentences_of(value: Any) -> list[list[str]]:
-    """The words of each sentence; one without words is none."""
+    """The words of each sentence that has any."""
     items = re.split(r"(?<=[.?!])\s+", value) if isinstance(value, str) else value
     if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
-        raise UnreadableError(f"the story {shown(value)} is none; expected a text, or a list of sentences")
+        raise UnreadableError(f"{shown(value)} is not a story; expected a text, or a list of sentences")
     found = [[word for each in item.lower().split() if (word := each.rstrip(MARKS))] for item in items]
     found = [words for words in found if words]
     if not found:

@@ -1,4 +1,4 @@
-"""Sound from a pipe: the header of a WAV file, then its samples as they come. A pipe has no end to look at first."""
+"""WAV from a pipe: the header, then the samples as they arrive."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from seqloom.data.codecs.sound import UNKNOWN_SIZE
 from seqloom.errors import SeqloomError
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
@@ -15,7 +16,7 @@ KINDS = {(PCM, 16): ("<i2", 2**15), (PCM, 32): ("<i4", 2**31), (FLOAT, 32): ("<f
 
 
 def samples(file: BinaryIO, seconds: float = 0.1) -> tuple[int, Iterator[np.ndarray]]:
-    """The sample rate, and chunks of samples from -1 to 1, its channels averaged.  (n,) float32 each"""
+    """The sample rate, and chunks of samples from -1 to 1, averaged over channels.  (n,) float32 each"""
     if file.read(4) != b"RIFF" or len(file.read(4)) < 4 or file.read(4) != b"WAVE":
         raise SeqloomError("standard input is not a WAV stream: pipe a .wav file, or `arecord -f S16_LE -r RATE`")
     kind = None
@@ -29,7 +30,7 @@ def samples(file: BinaryIO, seconds: float = 0.1) -> tuple[int, Iterator[np.ndar
             if kind[0] == EXTENSIBLE and len(body) >= 26:
                 kind = (struct.unpack("<H", body[24:26])[0], *kind[1:])
     if kind is None:
-        raise SeqloomError("the WAV stream has no format before its data: it is damaged, write it again")
+        raise SeqloomError("the WAV stream has no format chunk before its data: it is damaged, write it again")
     code, channels, rate, _, _, bits = kind
     if (code, bits) not in KINDS or not channels or not rate:
         known = "16 or 32 bit integers, 32 or 64 bit floats"
@@ -39,7 +40,7 @@ def samples(file: BinaryIO, seconds: float = 0.1) -> tuple[int, Iterator[np.ndar
 
 
 def header(file: BinaryIO) -> tuple[bytes, int]:
-    """The name and size of the next part of the file."""
+    """The name and size of the next chunk of the file."""
     found = file.read(8)
     if len(found) < 8:
         raise SeqloomError("the WAV stream ends in its header: it is damaged, write it again")
@@ -47,9 +48,9 @@ def header(file: BinaryIO) -> tuple[bytes, int]:
 
 
 def chunks(file: BinaryIO, dtype: str, largest: int, channels: int, count: int, size: int) -> Iterator[np.ndarray]:
-    """Samples until the end. A recorder that does not know how long it will run writes a size of 0, or a huge one."""
+    """Samples until the end. A recorder that does not know its length in advance writes a size of 0, or a huge one."""
     width = np.dtype(dtype).itemsize * channels
-    left = size if 0 < size < 2**31 - 2**20 else None
+    left = size if 0 < size < UNKNOWN_SIZE else None
     while left is None or left >= width:
         data = file.read(count * width if left is None else min(count * width, left))
         data = data[: len(data) // width * width]

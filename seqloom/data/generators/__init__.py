@@ -1,1 +1,1 @@
-"""Data made on the spot: a module a task, each with a function of its own name."""
+"""Generated data: one module per task, each with a function of its own name."""

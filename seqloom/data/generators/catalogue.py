@@ -1,4 +1,4 @@
-"""`seqloom data NAME`: examples made on the spot, a pure function of name, settings and seed.
+"""`seqloom data NAME`: generated examples, a pure function of name, settings and seed.
 
 A generator is a file of data/generators/ with a function of its own name, which takes a count, a seed and settings.
 """
@@ -27,23 +27,23 @@ def generators() -> dict[str, Generator]:
 
 
 def list_generators() -> None:
-    """Names, settings and what they make."""
+    """Print the name, the description and the settings of each generator."""
     found = generators()
     width = max(map(len, found))
     for name, generator in found.items():
         about = (import_module(generator.__module__).__doc__ or "").partition("\n")[0]
-        chosen = ", ".join(f"{key} = {show(default)}" for key, default in settings_of(generator).items())
-        print(f"{name:{width}}  {about}{f' ({chosen})' * bool(chosen)}")
+        settings = ", ".join(f"{key} = {show(default)}" for key, default in settings_of(generator).items())
+        print(f"{name:{width}}  {about}{f' ({settings})' * bool(settings)}")
 
 
 def settings_of(generator: Generator) -> dict[str, Any]:
-    """What can be set, with its defaults."""
+    """The settings of a generator and their defaults."""
     arguments = signature(generator).parameters
     return {name: argument.default for name, argument in arguments.items() if name not in ("count", "seed")}
 
 
-def generated(name: str, count: int, seed: int, settings: dict[str, Any], skip: int = 0) -> list[Example]:
-    """So many examples, those after the first `skip`: of one seed, parts that do not overlap share no source."""
+def make_examples(name: str, count: int, seed: int, settings: dict[str, Any], skip: int = 0) -> list[Example]:
+    """`count` examples after the first `skip`: of one seed, parts that do not overlap share no source."""
     known = generators()
     if name not in known:
         raise SeqloomError(f'no generator is called "{name}"{nearest(name, known)}')
@@ -58,7 +58,7 @@ def generated(name: str, count: int, seed: int, settings: dict[str, Any], skip: 
 
 
 def as_lines(examples: list[Example]) -> str:
-    """As a file has them: a source, a tab and a target; for a language model the text alone."""
+    """The lines of a file: a source, a tab and a target, or the text of a language model."""
     return "".join(
         f"{each.target}\n" if each.source is None else f"{each.source}\t{each.target}\n" for each in examples
     )

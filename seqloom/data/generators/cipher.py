@@ -1,7 +1,7 @@
-"""Cipher: every letter is copied, as a capital if the letter two ahead is in the first half: "dacb" -> "dACB" of four.
+"""Cipher: a letter is copied, as a capital if the one two later is in the first half: "dacb" -> "dACB" of four letters.
 
-Nobody can write a letter before having read `ahead` more, and who has read them needs no others: a test of writing
-while reading (simultaneous translation). Beyond its end a text counts as "a".
+To write a letter, exactly `ahead` more have to be read: a test of simultaneous translation. A text continues with "a"
+beyond its end.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from seqloom.data.generators.drawing import distinct, expect
+from seqloom.data.generators.sampling import check_range, distinct
 from seqloom.types import Example
 
 
 def cipher(
     count: int, seed: int = 1, *, symbols: int = 8, shortest: int = 15, longest: int = 25, ahead: int = 2
 ) -> list[Example]:
-    """So many different texts of so many letters; each length is as likely.
+    """`count` distinct texts of `shortest` to `longest` of `symbols` letters, all lengths equally likely.
 
-    Fewer of the same seed are the first of them.
+    A smaller count gives the first of them.
     """
-    expect("cipher", "symbols", symbols, 2, len(ascii_lowercase))
-    expect("cipher", "shortest", shortest, 1)
-    expect("cipher", "longest", longest, shortest)
-    expect("cipher", "ahead", ahead, 0)
+    check_range("cipher", "symbols", symbols, 2, len(ascii_lowercase))
+    check_range("cipher", "shortest", shortest, 1)
+    check_range("cipher", "longest", longest, shortest)
+    check_range("cipher", "ahead", ahead, 0)
     texts = sum(symbols**length for length in range(shortest, longest + 1))
-    expect("cipher", "count", count, 1, max(texts // 4, 1))
+    check_range("cipher", "count", count, 1, max(texts // 4, 1))
     return list(islice(distinct(draws(seed, symbols, shortest, longest, ahead)), count))
 
 
 def draws(seed: int, symbols: int, shortest: int, longest: int, ahead: int) -> Iterator[Example]:
-    """Texts without end; the same may come twice."""
+    """Texts without end, not all distinct."""
     random = np.random.default_rng(seed)
     while True:
         length = int(random.integers(shortest, longest, endpoint=True))

@@ -1,12 +1,12 @@
-"""People's dates in twelve languages -> ISO 8601: "Friday, March 7th, 2031" -> "2031-03-07".
+"""Dates as people write them in twelve languages -> ISO 8601: "Friday, March 7th, 2031" -> "2031-03-07".
 
 The patterns and names are those of the Unicode CLDR, through Babel, and a few more that people write.
-No string has two meanings:
+No string is ambiguous:
 
-- every date lies in 1950-2049, so the two digits "31" are 2031 and "68" are 1968, and a year of two
+- all dates are in 1950-2049, so the two digits "31" are 2031 and "68" are 1968, and a year of two
   digits never comes first;
 - a numeric date that could be read in another order begins with its locale: "[en-GB] 03/07/2031".
-  A four-digit year in front, or a day above 12 beside a four-digit year, needs none.
+  A date with the year first, or with a day above 12 and a four-digit year, needs none.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from seqloom.data.generators.drawing import distinct, expect
+from seqloom.data.generators.sampling import check_range, distinct
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
 FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)
-MOST = 1_000_000  # distinct strings asked for at once; there are several times as many
+MOST = 1_000_000  # distinct strings; there are several times as many
 STANDARD = ("full", "long", "medium", "short")
 SKELETONS = ("yMd", "yMEd", "yMMMd", "yMMMEd", "yMMMMEd")
 
-# What people write beside the CLDR's own patterns, in its notation; # stands for the English st, nd, rd, th.
+# What people write besides the patterns of the CLDR, in its notation; # is the English st, nd, rd, th.
 WRITTEN = {
     "en_US": ("MMMM d#, y", "EEEE, MMMM d#, y", "MMM d ''yy", "MM/dd/y", "MM-dd-y", "MM/dd/yy"),
     "en_GB": ("d# MMMM y", "EEEE d# 'of' MMMM y", "EEE d MMM ''yy", "dd-MMM-y", "dd/MM/yy", "y MMMM d"),
@@ -48,23 +48,23 @@ LOCALES = tuple(WRITTEN)
 
 @dataclass(frozen=True)
 class Format:
-    """One way of writing a date in one place of the world."""
+    """One way of writing a date in one locale."""
 
     locale: str
     pattern: str
-    parsed: Any  # the pattern as Babel parsed it
+    parsed: Any  # the pattern, parsed by Babel
     babel_locale: Any
 
     def ambiguous(self, day: date) -> bool:
-        """Could a reader take these numbers in another order?"""
+        """Whether the numbers could be read in another order."""
         if "MMM" in self.pattern or self.pattern.index("y") < min(map(self.pattern.index, "dM")):
             return False
         return "yy" in self.pattern or (day.day <= 12 and day.day != day.month)
 
     def write(self, day: date, case: str = "") -> str:
-        """The date as a string; case is "upper", "lower", or "" for what the language does."""
+        """The date as a string; case is "upper", "lower", or "" for that of the language."""
         text = self.parsed.apply(day, self.babel_locale).replace("#", ordinal(day.day))
-        text = " ".join(text.split())  # the CLDR's non-breaking spaces become what a keyboard has
+        text = " ".join(text.split())  # non-breaking spaces become plain ones
         if case == "upper":
             text = (text.replace("i", "İ") if self.locale == "tr" else text).upper()
         elif case == "lower":
@@ -79,7 +79,7 @@ def ordinal(number: int) -> str:
 
 @cache
 def formats() -> dict[str, tuple[Format, ...]]:
-    """Every format of every locale, each once."""
+    """The distinct formats of each locale."""
     try:
         from babel import Locale
         from babel.dates import parse_pattern
@@ -101,7 +101,7 @@ def formats() -> dict[str, tuple[Format, ...]]:
 
 
 def draws(seed: int = 1) -> Iterator[Example]:
-    """Dates without end, each drawn on its own: the same string may come twice."""
+    """Dates without end, not all distinct."""
     known, random = formats(), Random(seed)
     days = (LAST - FIRST).days + 1
     while True:
@@ -112,6 +112,6 @@ def draws(seed: int = 1) -> Iterator[Example]:
 
 
 def dates(count: int, seed: int = 1) -> list[Example]:
-    """So many different dates; fewer of the same seed are the first of them."""
-    expect("dates", "count", count, 1, MOST)
+    """`count` distinct dates; a smaller count gives the first of them."""
+    check_range("dates", "count", count, 1, MOST)
     return list(islice(distinct(draws(seed)), count))

@@ -1,7 +1,7 @@
 """Delaunay triangulations: "0.1,0.1 0.9,0.2 0.4,0.9 0.5,0.4" -> "0 2 3 0 1 3 1 2 3", triples of places.
 
-Vinyals, Fortunato & Jaitly 2015, section 3.2: no point lies within the circle through a triangle's corners. Places
-ascend within a triple, and triples stand in the order of their incentres, from left to right.
+Vinyals, Fortunato & Jaitly 2015, section 3.2: no point is inside the circle through a triangle's corners. Places
+ascend within a triple, and triples are in the order of their incentres, from left to right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seqloom.types import Example
 
 
 def delaunay(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) -> list[Example]:
-    """So many sets of shortest to longest points; fewer of the same seed are the first of them."""
+    """`count` sets of shortest to longest points; a smaller count gives the first of them."""
     check_numbers("delaunay", count, shortest, longest, 3)
     triangulate = library()
     random = np.random.default_rng(seed)
@@ -25,7 +25,7 @@ def delaunay(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) 
 
 
 def library() -> Any:
-    """Scipy's Delaunay, if it is there."""
+    """SciPy's Delaunay."""
     try:
         from scipy.spatial import Delaunay
     except ImportError:

@@ -1,7 +1,6 @@
-"""Delayed copy: a stream of letters in which a mark, now and then, asks for the letter two places before it.
+"""Delayed copy: a stream of letters in which a mark asks for the letter two positions before it.
 
-"cad!bbc!e" -> "ab". Before the mark nobody knows that the letter is wanted: who writes as early as can be writes at the
-mark.
+"cad!bbc!e" -> "ab". A letter can be written at its mark, and not before.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from seqloom.data.generators.drawing import distinct, expect
+from seqloom.data.generators.sampling import check_range, distinct
 from seqloom.types import Example
 
 MARK = "!"
@@ -21,20 +20,20 @@ MARK = "!"
 def delayed_copy(
     count: int, seed: int = 1, *, symbols: int = 8, shortest: int = 8, longest: int = 16, back: int = 2
 ) -> list[Example]:
-    """So many different streams of so many letters, marks among them; each length is as likely.
+    """`count` distinct streams of `shortest` to `longest` letters and marks, all lengths equally likely.
 
-    A mark stands at least `back` letters after the one before. Fewer of the same seed are the first of them.
+    A mark is at least `back` letters after the last one. A smaller count gives the first of them.
     """
-    expect("delayed_copy", "symbols", symbols, 2, len(ascii_lowercase))
-    expect("delayed_copy", "back", back, 1)
-    expect("delayed_copy", "shortest", shortest, back + 1)
-    expect("delayed_copy", "longest", longest, shortest)
-    expect("delayed_copy", "count", count, 1, symbols ** (shortest - 1) // 4)
+    check_range("delayed_copy", "symbols", symbols, 2, len(ascii_lowercase))
+    check_range("delayed_copy", "back", back, 1)
+    check_range("delayed_copy", "shortest", shortest, back + 1)
+    check_range("delayed_copy", "longest", longest, shortest)
+    check_range("delayed_copy", "count", count, 1, symbols ** (shortest - 1) // 4)
     return list(islice(distinct(draws(seed, symbols, shortest, longest, back)), count))
 
 
 def draws(seed: int, symbols: int, shortest: int, longest: int, back: int) -> Iterator[Example]:
-    """Streams without end; the same may come twice. After `back` letters each place is a mark once in three times."""
+    """Streams without end, not all distinct. From `back` letters after a mark on, one position in three is the next."""
     random = np.random.default_rng(seed)
     while True:
         length = int(random.integers(shortest, longest, endpoint=True))
@@ -46,17 +45,17 @@ def draws(seed: int, symbols: int, shortest: int, longest: int, back: int) -> It
             marks = since >= back and (wanted or (MARK not in stream and len(stream) == length - 1))
             stream.append(MARK if marks else ascii_lowercase[letter])
             since = 0 if marks else since + 1
-        places = [place for place, symbol in enumerate(stream) if symbol == MARK]
+        places = [place for place, each in enumerate(stream) if each == MARK]
         yield Example("".join(stream), "".join(stream[place - back] for place in places))
 
 
 def earliest(source: str) -> list[int]:
     """How many tokens must have been read before each token of the output is known."""
-    return [place + 1 for place, symbol in enumerate(source) if symbol == MARK]
+    return [place + 1 for place, each in enumerate(source) if each == MARK]
 
 
 def delays(sources: Sequence[str], times: Sequence[Sequence[int]]) -> list[int]:
-    """By how many tokens of the source each output token came later than it could; of outputs of the right length."""
+    """How many source tokens later than possible each output token was written, in outputs of the right length."""
     return [
         time - known
         for source, read in zip(sources, times, strict=True)

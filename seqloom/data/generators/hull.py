@@ -1,7 +1,7 @@
 """Convex hulls: "0.1,0.1 0.5,0.4 0.9,0.2 0.4,0.9" -> "0 2 3 0", the corners counter-clockwise, by their places.
 
-Vinyals, Fortunato & Jaitly 2015, section 3.1. A ring begins at the corner that comes first in the source, and ends with
-it, as in their data. The corners are exact (Andrew 1979): points are drawn on a grid.
+Vinyals, Fortunato & Jaitly 2015, section 3.1. A ring begins and ends at the corner that is first in the source, as in
+their data. The corners are exact (Andrew 1979): points are on a grid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from seqloom.types import Example
 
 
 def hull(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) -> list[Example]:
-    """So many sets of shortest to longest points; fewer of the same seed are the first of them."""
+    """`count` sets of shortest to longest points; a smaller count gives the first of them."""
     check_numbers("hull", count, shortest, longest, 3)
     random = np.random.default_rng(seed)
     drawn = (draw_points(random, shortest, longest) for _ in range(count))
@@ -21,7 +21,7 @@ def hull(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) -> l
 
 
 def ring(points: list[list[int]]) -> list[int]:
-    """The places of the corners of whole-numbered points, counter-clockwise; it ends where it begins, at the lowest."""
+    """The places of the corners of integer points, counter-clockwise, from the lowest place back to it."""
     order = sorted(range(len(points)), key=points.__getitem__)
     below, above = half(points, order), half(points, order[::-1])
     corners = below[:-1] + above[:-1]
@@ -30,7 +30,7 @@ def ring(points: list[list[int]]) -> list[int]:
 
 
 def half(points: list[list[int]], order: list[int]) -> list[int]:
-    """Of the points in this order, those that turn left only."""
+    """The points, in this order, at which the line turns left."""
     found: list[int] = []
     for place in order:
         x, y = points[place]

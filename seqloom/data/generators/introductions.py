@@ -1,7 +1,7 @@
-"""Introductions: who was met where, told the other way round: "I met Zorka in Bralo ." -> "Zorka was met in Bralo ."
+"""Introductions: who was met where, rephrased: "I met Zorka in Bralo ." -> "Zorka was met in Bralo ."
 
-For models that copy: people, towns and numbers are made up anew for every sentence, so that hardly any vocabulary has
-them; all other words are few.
+For models that copy: people, towns and numbers are invented for every sentence, so that hardly any is in a vocabulary;
+there are few other words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom.data.generators.drawing import distinct, expect
+from seqloom.data.generators.sampling import check_range, distinct
 from seqloom.types import Example
 
 BEGINNINGS = ("b", "br", "d", "f", "g", "gr", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "z")
@@ -28,14 +28,14 @@ TEMPLATES = (
 
 
 def introductions(count: int, seed: int = 1, *, syllables: int = 2) -> list[Example]:
-    """So many different sentences, with names of so many syllables; fewer of the same seed are the first of them."""
-    expect("introductions", "count", count, 1, 1_000_000)
-    expect("introductions", "syllables", syllables, 2, 6)
+    """`count` distinct sentences, with names of `syllables` syllables; a smaller count gives the first of them."""
+    check_range("introductions", "count", count, 1, 1_000_000)
+    check_range("introductions", "syllables", syllables, 2, 6)
     return list(islice(distinct(draws(seed, syllables)), count))
 
 
 def draws(seed: int, syllables: int) -> Iterator[Example]:
-    """Sentences without end; the same may come twice."""
+    """Sentences without end, not all distinct."""
     random = np.random.default_rng(seed)
     while True:
         source, target = TEMPLATES[int(random.integers(len(TEMPLATES)))]
@@ -45,6 +45,6 @@ def draws(seed: int, syllables: int) -> Iterator[Example]:
 
 
 def name(random: np.random.Generator, syllables: int) -> str:
-    """Such as "Bralo"."""
+    """A name, such as "Bralo"."""
     parts = [BEGINNINGS[random.integers(len(BEGINNINGS))] + VOWELS[random.integers(5)] for _ in range(syllables)]
     return "".join(parts).capitalize() + ENDINGS[random.integers(len(ENDINGS))]

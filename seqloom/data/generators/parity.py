@@ -1,30 +1,30 @@
 """Parity: a vector of 1, -1 and 0, and whether the number of its ones is odd: "1,0,-1,1" -> "0".
 
-Graves 2016, section 3.1, for models that decide how long they think: all is seen at once, and the more of it is not 0
-the harder it is.
+Graves 2016, section 3.1, for adaptive computation time: all is read at once, and the more components are not 0, the
+harder it is.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from seqloom.data.generators.drawing import expect
+from seqloom.data.generators.sampling import check_range
 from seqloom.types import Example
 
 
 def parity(
     count: int, seed: int = 1, *, size: int = 16, fewest: int = 1, most: int = 0, easy: bool = False
 ) -> list[Example]:
-    """So many vectors, `fewest` to `most` of their components not 0 (with 0 as many as there are); each as likely.
+    """`count` vectors with `fewest` to `most` components that are not 0 (`most` = 0: all), all numbers equally likely.
 
-    With `easy`, vectors with k such components are drawn in proportion to 1/k: what is learned first comes often.
-    Easy vectors come more than once. Fewer of the same seed are the first of them.
+    With `easy`, vectors with k such components are drawn in proportion to 1/k, so that easy ones are frequent. Vectors
+    may repeat. A smaller count gives the first of them.
     """
     most = most or size
-    expect("parity", "count", count, 1)
-    expect("parity", "size", size, 1)
-    expect("parity", "fewest", fewest, 1, size)
-    expect("parity", "most", most, fewest, size)
+    check_range("parity", "count", count, 1)
+    check_range("parity", "size", size, 1)
+    check_range("parity", "fewest", fewest, 1, size)
+    check_range("parity", "most", most, fewest, size)
     random = np.random.default_rng(seed)
     numbers = np.arange(fewest, most + 1)
     chances = 1 / numbers if easy else np.ones(len(numbers))

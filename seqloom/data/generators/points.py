@@ -1,23 +1,23 @@
-"""What generators of points share: points of the unit square on a grid of a millionth, so that whole numbers decide."""
+"""What generators of points share: points of the unit square, on a grid, so that integer arithmetic is exact."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from seqloom.data.generators.drawing import expect
+from seqloom.data.generators.sampling import check_range
 
-GRID = 1_000_000  # the unit: coordinates have six decimals
+GRID = 1_000_000  # coordinates have six decimals
 
 
 def check_numbers(generator: str, count: int, shortest: int, longest: int, least: int, most: int | None = None) -> None:
-    """How many examples, and of how many elements."""
-    expect(generator, "count", count, 1)
-    expect(generator, "shortest", shortest, least, most)
-    expect(generator, "longest", longest, shortest, most)
+    """Check the number of examples and of their elements."""
+    check_range(generator, "count", count, 1)
+    check_range(generator, "shortest", shortest, least, most)
+    check_range(generator, "longest", longest, shortest, most)
 
 
 def draw_points(random: np.random.Generator, shortest: int, longest: int) -> np.ndarray:
-    """So many different points, as whole numbers of the grid, not all in one line.  (n, 2)"""
+    """Distinct points in grid units, not all on one line.  (n, 2)"""
     number = int(random.integers(shortest, longest, endpoint=True))
     while True:
         points = random.integers(0, GRID, size=(number, 2), endpoint=True)
@@ -27,13 +27,13 @@ def draw_points(random: np.random.Generator, shortest: int, longest: int) -> np.
 
 
 def areas(first: np.ndarray, second: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Twice the areas of the triangles of two points and each of others, above 0 to the left of the line.  (n,)"""
+    """Twice the signed areas of the triangles of a line and each point: positive to its left.  (n,)"""
     along, there = second - first, points - first
     return along[0] * there[:, 1] - along[1] * there[:, 0]
 
 
 def as_source(points: np.ndarray) -> str:
-    """As the codec of numbers reads them: "0.31,0.9 0.44,0.2"."""
+    """Points as the numbers codec reads them: "0.31,0.9 0.44,0.2"."""
     return " ".join(",".join(f"{number / GRID:g}" for number in point) for point in points.tolist())
 
 

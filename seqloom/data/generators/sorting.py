@@ -1,6 +1,6 @@
 """Sorting: "0.52 0.07 0.31" -> "1 2 0", the places of numbers in ascending order.
 
-Vinyals, Bengio & Kudlur 2016, section 4.3: N numbers, uniform between 0 and 1. Of equal ones the first comes first.
+Vinyals, Bengio & Kudlur 2016, section 4.3: N numbers, uniform between 0 and 1. Equal ones keep their order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from seqloom.types import Example
 
 
 def sorting(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) -> list[Example]:
-    """So many lists of shortest to longest numbers; fewer of the same seed are the first of them."""
+    """`count` lists of shortest to longest numbers; a smaller count gives the first of them."""
     check_numbers("sorting", count, shortest, longest, 1)
     random = np.random.default_rng(seed)
     drawn = (random.integers(0, GRID, int(random.integers(shortest, longest, endpoint=True))) for _ in range(count))

@@ -1,9 +1,8 @@
 """Shortest tours (travelling salesman): "0.1,0.1 0.9,0.9 0.9,0.1" -> "0 1 2 0", the order of visit by places.
 
-Vinyals, Fortunato & Jaitly 2015, section 3.3. A tour begins and ends at the first point, as in their data, and of its
-two directions it has the one whose second place is lower than its last but one. Up to 12 points it is the shortest
-(Held & Karp 1962); of more it is what a heuristic finds: nearest neighbours from many starts, improved by 2-opt and
-Or-opt.
+Vinyals, Fortunato & Jaitly 2015, section 3.3. A tour begins and ends at the first point, as in their data, in the
+direction in which its second place is lower than its last but one. Up to 12 points it is the shortest (Held & Karp
+1962); for more, a heuristic finds it: nearest neighbours from many starts, improved by 2-opt and Or-opt.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import numpy as np
 from seqloom.data.generators.points import as_source, as_target, check_numbers, draw_points
 from seqloom.types import Example
 
-EXACT = 12  # points at most of which a tour is surely the shortest
-TOGETHER = 512  # tours of equally many points that are found at once
+EXACT = 12  # points at most for an exact solution
+TOGETHER = 512  # tours of equally many points that are solved at once
 STARTS = 20  # of the heuristic
 MOST = 200
 
 
 def tour(count: int, seed: int = 1, *, shortest: int = 5, longest: int = 5) -> list[Example]:
-    """So many sets of shortest to longest points; fewer of the same seed are the first of them."""
+    """`count` sets of shortest to longest points; a smaller count gives the first of them."""
     check_numbers("tour", count, shortest, longest, 2, MOST)
     random = np.random.default_rng(seed)
     drawn = [draw_points(random, shortest, longest) for _ in range(count)]
@@ -39,7 +38,7 @@ def distances(points: np.ndarray) -> np.ndarray:
 
 
 def tours(between: np.ndarray) -> list[list[int]]:
-    """A tour of each table of distances, closed and in the agreed direction.  (B, n, n)"""
+    """A closed tour for each table of distances.  (B, n, n)"""
     number = between.shape[1]
     orders = held_karp(between) if 2 < number <= EXACT else np.array([heuristic(each) for each in between])
     turned = orders[:, 1] > orders[:, -1]
@@ -50,7 +49,7 @@ def tours(between: np.ndarray) -> list[list[int]]:
 def held_karp(between: np.ndarray) -> np.ndarray:
     """The shortest orders, beginning with 0: dynamic programming over sets.  (B, n, n) -> (B, n)
 
-    cost[S, j] is the shortest way from 0 through the places S to j, one of S; the tables of a batch lie side by side.
+    cost[S, j] is the shortest way from 0 through the places S to j, one of S; the batch is the last axis.
     """
     rows, others = len(between), between.shape[1] - 1
     way = np.ascontiguousarray(between.transpose(1, 2, 0))  # (n, n, B)
@@ -66,7 +65,7 @@ def held_karp(between: np.ndarray) -> np.ndarray:
     each, left = np.arange(rows), np.full(rows, (1 << others) - 1)
     orders = np.zeros((rows, others + 1), dtype=np.int64)
     after = np.zeros(rows, dtype=np.int64)
-    for place in range(others, 0, -1):  # backwards: from which of those that are left was it reached
+    for place in range(others, 0, -1):  # backwards: the place it was reached from
         orders[:, place] = after = 1 + (cost[left, :, each] + way[1:, after, each].T).argmin(1)
         left ^= 1 << (after - 1)
     return orders
@@ -75,13 +74,13 @@ def held_karp(between: np.ndarray) -> np.ndarray:
 def heuristic(between: np.ndarray) -> np.ndarray:
     """A short order, beginning with 0.  (n, n) -> (n,)"""
     number = len(between)
-    found = [improved(nearest(between, start), between) for start in range(0, number, -(-number // STARTS))]
+    found = [improve(nearest(between, start), between) for start in range(0, number, -(-number // STARTS))]
     best = min(found, key=lambda order: length(order, between))
     return np.roll(best, -int(np.argmin(best)))
 
 
 def nearest(between: np.ndarray, start: int) -> np.ndarray:
-    """Always on to the nearest point that was not visited.  (n,)"""
+    """Nearest neighbours: always on to the nearest point not yet visited.  (n,)"""
     left = np.full(len(between), 0.0)
     order = [start]
     for _ in range(len(between) - 1):
@@ -91,12 +90,12 @@ def nearest(between: np.ndarray, start: int) -> np.ndarray:
 
 
 def length(order: np.ndarray, between: np.ndarray) -> float:
-    """Of the closed tour."""
+    """The length of the closed tour."""
     return float(between[order, np.roll(order, -1)].sum())
 
 
-def improved(order: np.ndarray, between: np.ndarray) -> np.ndarray:
-    """Until neither turning a part around (2-opt) nor moving up to three points elsewhere (Or-opt) makes it shorter."""
+def improve(order: np.ndarray, between: np.ndarray) -> np.ndarray:
+    """Reverse segments (2-opt) and move up to three points (Or-opt) until nothing makes the tour shorter."""
     number = len(order)
     if number < 4:
         return order
@@ -104,21 +103,21 @@ def improved(order: np.ndarray, between: np.ndarray) -> np.ndarray:
         way = between[order][:, order]  # (n, n)
         after = np.roll(np.arange(number), -1)
         steps = way[np.arange(number), after]
-        gains = steps[:, None] + steps - way - way[after][:, after]  # of turning around what lies between two steps
+        gains = steps[:, None] + steps - way - way[after][:, after]  # of reversing the segment between two steps
         np.fill_diagonal(gains, 0.0)
         first, second = np.unravel_index(int(gains.argmax()), gains.shape)
         if gains[first, second] > 1e-9 * steps.sum():
             low, high = sorted((int(first), int(second)))
             order = np.concat([order[: low + 1], order[low + 1 : high + 1][::-1], order[high + 1 :]])
             continue
-        moved = shifted(order, way)
+        moved = move_segment(order, way)
         if moved is None:
             return order
         order = moved
 
 
-def shifted(order: np.ndarray, way: np.ndarray) -> np.ndarray | None:
-    """With the best segment of up to three points elsewhere; None if that gains nothing."""
+def move_segment(order: np.ndarray, way: np.ndarray) -> np.ndarray | None:
+    """The order with the best segment of up to three points moved; None if no move makes it shorter."""
     number = len(order)
     best, chosen = 1e-9 * float(way[np.arange(number), np.roll(np.arange(number), -1)].sum()), None
     for size in range(1, min(3, number - 3) + 1):

@@ -1,6 +1,6 @@
-"""Whereabouts: people walk about and carry things; where is somebody, or something?
+"""Whereabouts: people walk about and carry things; where is a person, or a thing?
 
-Weston et al. 2015, in the manner of tasks 1 and 2:
+Weston et al. 2015, as in tasks 1 and 2:
 "mary went to the garden. mary took the milk. mary went to the office. where is the milk?" -> "office"
 """
 
@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from seqloom.data.generators.drawing import distinct, expect
+from seqloom.data.generators.sampling import check_range, distinct
 from seqloom.types import Example
 
 PEOPLE = ("mary", "john", "sandra", "daniel")
@@ -22,22 +22,22 @@ THINGS = ("milk", "apple", "football")
 def whereabouts(
     count: int, seed: int = 1, *, shortest: int = 3, longest: int = 8, facts: int = 2, entities: int = 0
 ) -> list[Example]:
-    """So many stories of so many sentences. With 2 `facts` the questions are about things, with 1 about people.
+    """`count` stories of `shortest` to `longest` sentences. Questions are about things (`facts` = 2) or people (1).
 
-    With `entities`, people, places and things are called e0, e1, ... of so many names, drawn anew for every story: who
-    answers must have read it. Fewer of the same seed are the first of them.
+    With `entities`, people, places and things get random names of e0, e1, ... in every story: the answer is only in the
+    story. A smaller count gives the first of them.
     """
-    expect("whereabouts", "count", count, 1)
-    expect("whereabouts", "facts", facts, 1, 2)
-    expect("whereabouts", "shortest", shortest, facts)
-    expect("whereabouts", "longest", longest, max(shortest, 3))
+    check_range("whereabouts", "count", count, 1)
+    check_range("whereabouts", "facts", facts, 1, 2)
+    check_range("whereabouts", "shortest", shortest, facts)
+    check_range("whereabouts", "longest", longest, max(shortest, 3))
     if entities:
-        expect("whereabouts", "entities", entities, len(PEOPLE + PLACES + THINGS))
+        check_range("whereabouts", "entities", entities, len(PEOPLE + PLACES + THINGS))
     return list(islice(distinct(draws(seed, shortest, longest, facts, entities)), count))
 
 
 def draws(seed: int, shortest: int, longest: int, facts: int, entities: int) -> Iterator[Example]:
-    """Stories without end; the same may come twice."""
+    """Stories without end, not all distinct."""
     random = np.random.default_rng(seed)
     while True:
         length = int(random.integers(shortest, longest, endpoint=True))
@@ -51,12 +51,12 @@ def draws(seed: int, shortest: int, longest: int, facts: int, entities: int) -> 
         if entities:
             names = [f"e{number}" for number in random.permutation(entities)]
             called = dict(zip((*PEOPLE, *PLACES, *THINGS), names))
-            text, answer = " ".join(renamed(word, called) for word in text.split()), called[answer]
+            text, answer = " ".join(rename(word, called) for word in text.split()), called[answer]
         yield Example(text, answer)
 
 
 def story(random: np.random.Generator, length: int, carries: bool) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Its sentences, and where everybody and everything is at its end, as far as it tells."""
+    """Its sentences, and where each person and thing that it mentions is at its end."""
     people: dict[str, str] = {}
     things: dict[str, str] = {}
     holders: dict[str, str] = {}
@@ -81,7 +81,7 @@ def story(random: np.random.Generator, length: int, carries: bool) -> tuple[list
     return sentences, people, things
 
 
-def renamed(word: str, names: dict[str, str]) -> str:
-    """A word by its other name, if it has one; what ends a sentence stays."""
+def rename(word: str, names: dict[str, str]) -> str:
+    """A word by its other name, if it has one; marks at its end stay."""
     plain = word.rstrip(".?")
     return names.get(plain, plain) + word[len(plain) :]

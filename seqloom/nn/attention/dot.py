@@ -9,14 +9,14 @@ from seqloom.nn.attention.scores import ScoredAttention
 
 
 class Dot(ScoredAttention):
-    """Query and memory must be of one size; `scaled` divides by its root."""
+    """Query and memory must have the same size d; `scaled` divides by sqrt(d)."""
 
     def __init__(self, *, query_size: int, memory_size: int, scaled: bool = False):
         super().__init__(query_size=query_size, memory_size=memory_size)
         if query_size != memory_size:
             raise ValueError(
-                f"dot attention needs a query as wide as the memory, not {query_size} and {memory_size}: "
-                'set the sizes alike, or take "bilinear"'
+                f"dot attention needs queries as wide as the memory, not {query_size} and {memory_size}: "
+                'set equal sizes, or attention.type = "bilinear"'
             )
         self.scale = memory_size**-0.5 if scaled else 1.0
 

@@ -1,4 +1,4 @@
-"""Attention by keys and queries of their own: score(q, k) = f(W q) . f(U k), scaled by the root of their size.
+"""Dot-product attention of projected queries and keys: score(q, k) = f(W q) . f(U k), divided by sqrt(size) if scaled.
 
 Lectures 001 (linear, scaled) and 004 (through a non-linearity, not scaled).
 """
@@ -14,7 +14,7 @@ ACTIVATIONS = {"none": nn.Identity(), "sigmoid": nn.Sigmoid(), "tanh": nn.Tanh()
 
 
 class Projected(ScoredAttention):
-    """Query and key each pass through a layer of `size`, so that the two sides may differ in size."""
+    """Query and key are each projected to `size`, so that the two sides may differ in size."""
 
     def __init__(
         self,

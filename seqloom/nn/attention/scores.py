@@ -1,4 +1,4 @@
-"""What all attentions by a score share: rows of one source fold together, softmax, weighted mean."""
+"""What attentions with a score function share: rows of one source are folded together, softmax, weighted mean."""
 
 from abc import abstractmethod
 
@@ -12,7 +12,7 @@ from seqloom.types import Memory, State
 class ScoredAttention(Attention):
     """Weights = softmax(score(query, key)) over the real positions, context = weights . states.
 
-    A subclass says how keys are made of states and how a query scores them.
+    A subclass defines `score`, and `keys` if they are not the states themselves.
     """
 
     def __init__(self, *, query_size: int, memory_size: int):
@@ -35,15 +35,15 @@ class ScoredAttention(Attention):
         self, query: Tensor, memory: Memory, state: State, weights: bool = False, lengths: Tensor | None = None
     ) -> tuple[Tensor, State, Tensor | None]:
         rows, length, _ = query.shape
-        folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * Q, D): n rows a source
-        scores = self.allowed(self.score(folded, memory.extra["keys"]), memory)
+        folded = query.reshape(memory.rows, -1, query.shape[-1])  # (B, n * Q, D), n rows per source
+        scores = self.mask_scores(self.score(folded, memory.extra["keys"]), memory)
         weight = torch.softmax(scores, dim=-1)  # (B, n * Q, T)
         context = (weight @ memory.states).view(rows, length, -1)
         return context, state, weight.view(rows, 1, length, -1) if weights else None
 
     @staticmethod
-    def allowed(scores: Tensor, memory: Memory) -> Tensor:
-        """Scores, -inf at padding and where a query may not look yet.  (B, n * Q, T)"""
+    def mask_scores(scores: Tensor, memory: Memory) -> Tensor:
+        """Scores with -inf at padding and where a query may not attend yet.  (B, n * Q, T)"""
         scores = scores.masked_fill(~memory.mask[:, None], float("-inf"))
         if "bias" in memory.extra:  # (B, 1, 1 or Q, T)
             scores = scores + memory.extra["bias"][:, 0].to(scores.dtype)

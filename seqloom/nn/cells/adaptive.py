@@ -1,7 +1,7 @@
-"""A cell that decides how often it steps before it reads on: adaptive computation time. Graves 2016.
+"""Adaptive computation time: a cell that decides how many steps it takes per input. Graves 2016.
 
-Around any cell. Its first step on an input sees a flag of 1 beside it, the others 0; they begin at the state carried
-over, and carried on is the mean of all states, weighted by how likely each was the last (seqloom/nn/ops/halting.py).
+Wraps any cell. A flag is appended to the input: 1 at the first step, 0 at the others. The next input starts from the
+mean of the states of all steps, weighted by their halting probabilities (seqloom/nn/ops/halting.py).
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from seqloom.types import State
 
 
 class Adaptive(Cell):
-    """Its state is that of the cell, and "cost": {"ponder": N + R, "steps": N}, (rows,) each, summed over all inputs.
+    """State: the inner cell's, and "cost": {"ponder": N + R, "steps": N}, (rows,) each, summed over all inputs.
 
-    Only ponder has a gradient. At most `most` steps an input; epsilon lets one be enough.
+    Only ponder has a gradient. `most` limits the steps per input; with `epsilon` above 0 one step can be enough.
     """
 
     def __init__(
@@ -27,22 +27,22 @@ class Adaptive(Cell):
         super().__init__(input_size=input_size, size=size)
         self.cell = cell(input_size=input_size + 1, size=size)
         if isinstance(self.cell, Adaptive):
-            raise ValueError("an adaptive cell goes around one that is not: choose another cell.type")
+            raise ValueError("an adaptive cell cannot wrap another adaptive cell: choose another cell.type")
         self.halting = Halting(size=size, most=most, epsilon=epsilon)
 
     def start(self, rows: int) -> State:
-        nothing = self.halting.unit.weight.new_zeros(rows)
-        return {**self.cell.start(rows), "cost": {"ponder": nothing, "steps": nothing}}
+        zeros = self.halting.unit.weight.new_zeros(rows)
+        return {**self.cell.start(rows), "cost": {"ponder": zeros, "steps": zeros}}
 
     def project(self, inputs: Tensor) -> Tensor:
         flag = torch.ones_like(inputs[..., :1])
         both = [self.cell.project(torch.cat([inputs, each], dim=-1)) for each in (flag, flag - 1)]
-        return torch.cat(both, dim=-1)  # (..., 2 * G): of the first step, of all others
+        return torch.cat(both, dim=-1)  # (..., 2 * G): for the first step, for all others
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
         first, others = projected.chunk(2, dim=-1)
         inner = {name: value for name, value in state.items() if name != "cost"}
-        found = self.halting(lambda number, now, _: self.cell(others if number else first, now), inner, len(projected))
-        spent = {"ponder": found.ponder, "steps": found.steps}
+        result = self.halting(lambda number, now, _: self.cell(others if number else first, now), inner, len(projected))
+        spent = {"ponder": result.ponder, "steps": result.steps}
         cost = {name: state["cost"][name] + more for name, more in spent.items()}
-        return found.output, {**found.state, "cost": cost}
+        return result.output, {**result.state, "cost": cost}

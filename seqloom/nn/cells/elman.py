@@ -15,7 +15,7 @@ from seqloom.types import Padded, State
 
 
 class Elman(Cell):
-    """The weights live in an `nn.RNN`; with tanh whole sequences run through its fused kernel."""
+    """The weights are those of an `nn.RNN`; with tanh, whole sequences run through its fused kernel."""
 
     def __init__(self, *, input_size: int, size: int, activation: Literal["tanh", "sigmoid"] = "tanh"):
         super().__init__(input_size=input_size, size=size)
@@ -29,8 +29,8 @@ class Elman(Cell):
         return linear(inputs, self.kernel.weight_ih_l0, self.kernel.bias_ih_l0 + self.kernel.bias_hh_l0)  # (..., size)
 
     def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        drive = torch.addmm(projected, state["hidden"], self.kernel.weight_hh_l0.t())
-        hidden = torch.tanh(drive) if self.activation == "tanh" else torch.sigmoid(drive)
+        preactivation = torch.addmm(projected, state["hidden"], self.kernel.weight_hh_l0.t())
+        hidden = torch.tanh(preactivation) if self.activation == "tanh" else torch.sigmoid(preactivation)
         return hidden, {"hidden": hidden}
 
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:

@@ -1,8 +1,8 @@
 """Gated recurrent unit.
 
-Cho et al. 2014 (`reset="before"`):  h = (1 - z) h' + z tanh(W x + U (r * h')), z named as in Chung et al. 2014
+Cho et al. 2014 (`reset="before"`):  h = (1 - z) h' + z tanh(W x + U (r * h')), z as in Chung et al. 2014
 torch and cuDNN   (`reset="after"`):  h = z h' + (1 - z) tanh(W x + r * (U h'))
-The two differ in where the reset gate acts, and in the sign of z, which is a matter of names only.
+The two differ in where the reset gate acts; that z and 1 - z are exchanged is only a matter of names.
 """
 
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from seqloom.types import Padded, State
 
 
 class GRU(Cell):
-    """The weights live in an `nn.GRU`; the torch variant runs through its fused kernel."""
+    """The weights are those of an `nn.GRU`; the torch variant runs through its fused kernel."""
 
     def __init__(self, *, input_size: int, size: int, reset: Literal["before", "after"] = "after"):
         super().__init__(input_size=input_size, size=size)
@@ -29,7 +29,7 @@ class GRU(Cell):
 
     def project(self, inputs: Tensor) -> Tensor:
         bias = self.kernel.bias_ih_l0
-        if self.reset == "before":  # after, the gate resets the candidate's second bias too
+        if self.reset == "before":  # with "after", the reset gate also applies to the candidate's second bias
             bias = bias + self.kernel.bias_hh_l0
         return linear(inputs, self.kernel.weight_ih_l0, bias)  # (..., 3 * size): r, z, candidate
 

@@ -16,11 +16,11 @@ from seqloom.nn.cells.fused import run_kernel
 from seqloom.nn.ops.linear import linear, plus_linear
 from seqloom.types import Padded, State
 
-GATES = ("input", "forget", "candidate", "output")  # in the order of torch
+GATES = ("input", "forget", "candidate", "output")  # in torch's order
 
 
 class LSTM(Cell):
-    """The weights live in an `nn.LSTM`; with all its gates, whole sequences run through its fused kernel."""
+    """The weights are those of an `nn.LSTM`; with all gates, whole sequences run through its fused kernel."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class LSTM(Cell):
         self.gates = tuple(gate for gate in GATES if gate != without)
         self.kernel: Any = nn.LSTM(input_size, size, batch_first=True)
         parameters = dict(self.kernel.named_parameters())
-        with torch.no_grad():  # of two biases only one is set
+        with torch.no_grad():  # torch has two biases per gate: set one, zero the other
             parameters["bias_ih_l0"][size : 2 * size] = forget_bias
             parameters["bias_hh_l0"][size : 2 * size] = 0
-        if without is not None:  # no kernel of torch's has three gates
+        if without is not None:  # torch has no kernel with three gates
             rows = torch.arange(4 * size).view(4, size)[[GATES.index(gate) for gate in self.gates]].flatten()
             self.kernel = nn.ParameterDict({name: value.detach()[rows] for name, value in parameters.items()})
 
@@ -53,11 +53,11 @@ class LSTM(Cell):
         values = plus_linear(projected, state["hidden"], self.kernel.weight_hh_l0)
         gates = dict(zip(self.gates, values.chunk(len(self.gates), dim=-1)))
 
-        def through(gate: str, value: Tensor) -> Tensor:
+        def apply_gate(gate: str, value: Tensor) -> Tensor:
             return gates[gate].sigmoid() * value if gate in gates else value
 
-        cell = through("forget", state["cell"]) + through("input", gates["candidate"].tanh())
-        hidden = through("output", cell.tanh())
+        cell = apply_gate("forget", state["cell"]) + apply_gate("input", gates["candidate"].tanh())
+        hidden = apply_gate("output", cell.tanh())
         return hidden, {"hidden": hidden, "cell": cell}
 
     def run(self, inputs: Padded, state: State) -> tuple[Tensor, State]:

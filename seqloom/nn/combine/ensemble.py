@@ -1,9 +1,9 @@
 """An ensemble: several models that choose every token together. A decoder of decoders.
 
 Hansen & Salamon 1990; Sutskever, Vinyals & Le 2014, section 3.6, for translation. A member reads its own part of the
-memory and keeps its own state, so recurrent networks and Transformers mix. What they say of a token is averaged by
-    average="arithmetic"   p = 1/n sum_i p_i               a mixture: enough that one member is sure
-    average="geometric"    p = prod_i p_i^(1/n) / Z        a product of experts (Hinton 2002): nobody may object
+memory and keeps its own state, so recurrent networks and Transformers mix. Their probabilities are averaged by
+    average="arithmetic"   p = 1/n sum_i p_i               a mixture: one confident member is enough
+    average="geometric"    p = prod_i p_i^(1/n) / Z        a product of experts (Hinton 2002): any member has a veto
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Average = Literal["arithmetic", "geometric"]
 
 
 class Ensemble(Decoder):
-    """State: {"0": the first member's, "1": ...}, and so the parts of its memory. Logits are log-probabilities."""
+    """State: {"0": the first member's, "1": ...}; so are the parts of its memory. Scores are log-probabilities."""
 
     def __init__(self, *, members: Sequence[Decoder], average: Average = "arithmetic"):
         super().__init__()
         if not members:
-            raise SeqloomError("an ensemble has no members: give at least one")
+            raise SeqloomError("an ensemble has no members: give at least one run")
         if average not in get_args(Average):
             raise SeqloomError(f'average = "{average}": no such mean{nearest(average, get_args(Average))}')
         if any(isinstance(member, Head) for member in members):
-            raise SeqloomError("a head says its output at once, and an ensemble chooses token by token: use one run")
+            raise SeqloomError("a head has no steps to average, and an ensemble averages token by token: use one run")
         ends = {(member.bos, member.eos) for member in members}
         if len(ends) > 1:
-            raise SeqloomError(f"members of an ensemble begin and end alike, not with {sorted(ends, key=str)}")
+            raise SeqloomError(f"members of an ensemble must have one BOS and one EOS, not {sorted(ends, key=str)}")
         if any(member.blanks for member in members):  # one member would read on while another waits
-            raise SeqloomError("decoders with blanks keep their own time: they make no ensemble")
+            raise SeqloomError("decoders with blanks do not advance together, so they make no ensemble: use one run")
         if len({(member.chooses, member.unknown) for member in members}) > 1:
-            raise SeqloomError("members of an ensemble choose from their source alike, and know the same of its tokens")
+            raise SeqloomError("members of an ensemble must copy or point alike, with the same source vocabulary")
         ((self.bos, self.eos),) = ends
         self.average, self.unknown = average, members[0].unknown
         self.chooses, self.reads_source = members[0].chooses, members[0].reads_source  # type: ignore[misc]
@@ -50,7 +50,7 @@ class Ensemble(Decoder):
         self.members = cast(Sequence[Decoder], nn.ModuleList(members))
 
     def prepare(self, memory: Memory) -> Memory:
-        """Each part by its own member; a memory without parts is one that all members read."""
+        """Each part by its own member; a memory without parts is shared by all."""
         given = {"source": memory.parts["source"]} if self.reads_source else {}
         own = [memory.parts.get(str(number), memory) for number, _ in enumerate(self.members)]
         read = [replace(part, parts={**part.parts, **given}) for part in own]
@@ -66,31 +66,31 @@ class Ensemble(Decoder):
             name = str(number)
             scores, after[name] = member.step(token, state[name], memory.parts[name])
             logits.append(scores)
-        return self.averaged(logits), after
+        return self.average_log_probs(logits), after
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         outputs = [
             member(memory.parts[str(number)], inputs, None if state is None else state[str(number)], attention)
             for number, member in enumerate(self.members)
         ]
-        thoughts, projections = zip(*(output.positions for output in outputs))
-        sizes = [thought.shape[-1] for thought in thoughts]
+        hiddens, projections = zip(*(output.positions for output in outputs))
+        sizes = [each.shape[-1] for each in hiddens]
 
         def project(hidden: Tensor) -> Tensor:
             parts = hidden.split(sizes, dim=-1)
-            return self.averaged([projection(part) for projection, part in zip(projections, parts)])
+            return self.average_log_probs([projection(part) for projection, part in zip(projections, parts)])
 
-        hidden = torch.cat(thoughts, dim=-1)  # (rows, U, all sizes)
+        hidden = torch.cat(hiddens, dim=-1)  # (rows, U, all sizes)
         after = {str(number): output.state for number, output in enumerate(outputs)}
-        return Output(hidden, project, after, looks(outputs, memory))
+        return Output(hidden, project, after, attention_maps(outputs, memory))
 
     def limit(self, memory: Memory) -> Tensor:
-        """As long as the most patient member allows.  (B,)"""
+        """The largest limit of any member.  (B,)"""
         limits = [member.limit(memory.parts[str(number)]) for number, member in enumerate(self.members)]
         return torch.stack(limits).amax(dim=0)
 
-    def averaged(self, logits: Sequence[Tensor]) -> Tensor:
-        """The log-probabilities of all members together.  n times (..., V) -> (..., V)"""
+    def average_log_probs(self, logits: Sequence[Tensor]) -> Tensor:
+        """The averaged log-probabilities.  n times (..., V) -> (..., V)"""
         sizes = sorted({each.shape[-1] for each in logits})
         if len(sizes) > 1:
             found = " and ".join(map(str, sizes))
@@ -101,10 +101,10 @@ class Ensemble(Decoder):
         return torch.log_softmax(log_probs.mean(dim=0), dim=-1)
 
 
-class Encoders(Encoder):
-    """One encoder per member. Their memories are parts; the memory itself has the positions that all of them share.
+class MemberEncoders(Encoder):
+    """One encoder per member. Their memories are parts; the memory itself has the positions they share, if they do.
 
-    Members that do not read a source alike get its parts, one each.
+    Where members encode a source differently, each gets its own part of it.
     """
 
     output_size = 0
@@ -126,23 +126,23 @@ class Encoders(Encoder):
 
 
 def ensemble_of(models: Sequence[Model], average: Average = "arithmetic") -> Model:
-    """Several models as one. They write with the same tokens; all read a source, or none does."""
+    """Several models as one. They share the target vocabulary; all read a source, or none does."""
     encoders = [model.encoder for model in models if model.encoder is not None]
     if encoders and len(encoders) < len(models):
-        raise SeqloomError("language models and models that read a source make no ensemble: take one kind")
+        raise SeqloomError("language models and models that read a source make no ensemble: use runs of one kind")
     decoder = Ensemble(members=[model.decoder for model in models], average=average)
-    return Model(Encoders(members=encoders) if encoders else None, decoder)
+    return Model(MemberEncoders(members=encoders) if encoders else None, decoder)
 
 
-def looks(outputs: Sequence[Output], memory: Memory) -> dict[str, Tensor]:
-    """Where the members that attend looked: each is one layer of one head, the mean of its own."""
+def attention_maps(outputs: Sequence[Output], memory: Memory) -> dict[str, Tensor]:
+    """The attention of each member that attends, averaged over its layers and heads: one layer per member."""
     maps: dict[str, Tensor] = {}
     for name in ("source", "self"):
         found = [output.attention[name].mean((1, 2), keepdim=True) for output in outputs if name in output.attention]
         if found and name == "source" and memory.states.shape[1] == 0:
             raise SeqloomError(
-                "these runs divide a source each in its own way, so that where they look cannot be averaged: "
-                "leave attention and coverage_penalty out, or ask one run"
+                "these runs encode a source into different positions, so their attention cannot be averaged: "
+                "leave attention and coverage_penalty out, or use one run"
             )
         if found:
             maps[name] = torch.cat(found, dim=1)  # (rows, members, 1, U, T)

@@ -1,7 +1,7 @@
-"""Connectionist temporal classification: each state says one token or blank, whatever the others say.
+"""Connectionist temporal classification: each state emits a token or a blank, independently of the others.
 
-Graves et al. 2006. An output is what is left of the states' tokens when repeats become one and blanks go. Its
-probability is that of all that leave it, by torch's loss. Tokens at different states are independent.
+Graves et al. 2006. An output is the sequence of emitted tokens with repeats merged and blanks removed; its probability
+is the sum over all sequences that give it, computed by torch's CTC loss.
 """
 
 import torch
@@ -10,23 +10,23 @@ from torch.nn import functional
 
 from seqloom.contracts import Online
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.frames import at_frame, closing
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
 from seqloom.types import Memory, Padded, State, positions_below
 
-NEVER = -1e30  # as good as -inf, of which torch's loss makes a gradient that is no number
+LOWEST = -1e30  # in place of -inf, for which torch's CTC loss has NaN gradients
 
 
 class CTC(Online):
     """State: {"frame": (rows,), "last": (rows,) the last token written, "mixture": {"ends": (rows,)}}.
 
-    A step tells outputs apart, not paths: silent is all that leaves the output as it is, a blank or its last token
-    again, and the same token as a new one can only follow a blank. "ends" is how much of an output's probability is
-    that of paths which end in its last token, not in a blank.
+    A step scores outputs, not paths: the blank stands for everything that leaves the output unchanged, a blank or its
+    last token repeated, and a second equal token can only follow a blank. "ends" is the share of an output's
+    probability that belongs to paths ending in its last token rather than in a blank.
     """
 
     advances = "all"
     eos: int
-    trained_by = ("marginal",)
+    trained_by = "marginal"
 
     def __init__(
         self,
@@ -40,19 +40,15 @@ class CTC(Online):
         length_ratio: float = 1.0,
         length_offset: int = 1,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("ctc says a token for each state of an encoder: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, eos)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
+        self.excluded = (bos, eos)
         self.hidden_size = vocabulary
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(memory_size, vocabulary)
 
     def prepare(self, memory: Memory) -> Memory:
         logits = self.output(self.dropout(memory.states))
-        logits = logits.index_fill(2, torch.tensor(self.left_out, device=logits.device), float("-inf"))
+        logits = logits.index_fill(2, torch.tensor(self.excluded, device=logits.device), float("-inf"))
         log_probs = logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
         return memory.with_extra(log_probs=log_probs)  # (B, T, V)
 
@@ -64,28 +60,28 @@ class CTC(Online):
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        first, silent = token == self.bos, token == self.blank
-        before, repeat, stay = self.staying(state, memory)
-        ends = torch.where(silent, (repeat - stay).exp(), (~first).to(before.dtype))
-        last = torch.where(silent, state["last"], token)
+        first, is_blank = token == self.bos, token == self.blank
+        before, repeat, stay = self.frame_scores(state, memory)
+        ends = torch.where(is_blank, (repeat - stay).exp(), (~first).to(before.dtype))
+        last = torch.where(is_blank, state["last"], token)
         state = {"frame": state["frame"] + ~first, "last": last, "mixture": {"ends": ends}}
-        scores, repeat, stay = self.staying(state, memory)
+        scores, repeat, stay = self.frame_scores(state, memory)
         again = scores.gather(1, last[:, None]) + torch.log1p(-ends)[:, None]
         scores = scores.scatter(1, last[:, None], again)
         scores[:, self.blank] = stay
-        return closing(scores, state["frame"], memory, self.eos), state
+        return mask_after_last_frame(scores, state["frame"], memory, self.eos), state
 
-    def staying(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
-        """What is said where a row stands, the last token again, and that or a blank.  (rows, V), (rows,), (rows,)"""
+    def frame_scores(self, state: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities at the frame: of each token (rows, V), a repeat (rows,), a repeat or blank (rows,)."""
         log_probs = at_frame(memory.extra["log_probs"], state["frame"], memory)
         repeat = log_probs.gather(1, state["last"][:, None])[:, 0] + state["mixture"]["ends"].log()
         return log_probs, repeat, torch.logaddexp(log_probs[:, self.blank], repeat)
 
     def log_prob(self, memory: Memory, inputs: Padded, targets: Padded) -> Tensor:
-        """An output has -inf, without a gradient, if it and a blank between equal tokens need more states."""
+        """-inf, without a gradient, for outputs too long for the source; equal tokens need a blank between them."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
-        log_probs = memory.extra["log_probs"][owner].clamp_min(NEVER).transpose(0, 1)  # (T, rows, V)
+        log_probs = memory.extra["log_probs"][owner].clamp_min(LOWEST).transpose(0, 1)  # (T, rows, V)
         values = targets.values[:, :-1]
         between = positions_below(labels, values.shape[1])[:, 1:]
         repeats = ((values[:, 1:] == values[:, :-1]) & between).sum(1)

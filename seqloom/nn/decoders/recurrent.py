@@ -1,15 +1,15 @@
 """Recurrent decoder, with or without attention.
 
 No attention: Sutskever, Vinyals & Le 2014; with `feed_context` the summary of the source enters every step, and with
-`deep_output` logits are made of [s; c; y], the token before among them (Cho et al. 2014).
-order="bahdanau" asks the memory with the state before the step (Bahdanau, Cho & Bengio 2015), order="luong" with the
-state after it (Luong, Pham & Manning 2015), which lets all steps of teacher forcing run in one fused kernel. The
-context joins the state by
+`deep_output` logits are computed from [s; c; y], with y the embedded input token (Cho et al. 2014).
+order="bahdanau" queries the memory with the state before the step (Bahdanau, Cho & Bengio 2015), order="luong" with the
+state after it (Luong, Pham & Manning 2015), which lets all steps of teacher forcing run in one fused kernel. State and
+context are combined by
     combine="concat"   tanh(W [c; s])                    Luong eq. 5
     combine="add"      W_out s + W_att c as logits       lecture 004
     combine="rnn"      one more recurrent step on c      lecture 002
     combine="state"    c is the new state                lecture 004
-and with `input_feeding` enters the next step too. Order and combination mean nothing without attention.
+and with `input_feeding` the result enters the next step too. `order` and `combine` have no effect without attention.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,18 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Attention, Cell, Decoder
+from seqloom.contracts import Attention, Cell
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import Bridge, Kind, entries_of
+from seqloom.nn.decoders.vocabulary import VocabularyDecoder
+from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.linear import projection
 from seqloom.types import Memory, Output, Padded, State, hold
 
 
-class Recurrent(Decoder):
-    """State: {"layers": cells, "attention": its own, "fed": (rows, width) with input feeding}."""
+class Recurrent(VocabularyDecoder):
+    """State: {"layers": cells, "attention": the attention's, "fed": (rows, width) with input feeding}."""
 
     def __init__(
         self,
@@ -55,17 +55,15 @@ class Recurrent(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         if attention is not None and not memory_size:
-            raise ValueError("attention needs an encoder to attend: add [encoder], or leave attention out")
+            raise ValueError("attention needs an encoder to attend to: add [encoder], or leave attention out")
         if input_feeding and attention is None:
-            raise ValueError("input_feeding feeds the attention back: it needs attention")
+            raise ValueError("input_feeding needs attention: set decoder.attention, or leave input_feeding out")
         if combine == "state" and order == "bahdanau":
-            raise ValueError('combine = "state" needs order = "luong": the step itself would have no say')
+            raise ValueError('combine = "state" needs order = "luong": else the context replaces the step itself')
         if feed_context and not memory_size:
-            raise ValueError("feed_context feeds the summary of a source: it needs an encoder")
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+            raise ValueError("feed_context needs an encoder, whose summary it feeds: add [encoder], or leave it out")
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = nn.Embedding(vocabulary, embedding_size)
@@ -73,7 +71,7 @@ class Recurrent(Decoder):
 
         self.attention = attention(query_size=size, memory_size=memory_size) if attention else None
         context_size = self.attention.output_size if self.attention else 0
-        # To begin with the summary of a source is to have read it.
+        # A decoder that starts from the summary has read the whole source.
         self.online = self.attention is not None and self.attention.monotonic and bridge == "zero" and not feed_context
         self.hidden_size = size
         if self.attention is not None:
@@ -90,20 +88,20 @@ class Recurrent(Decoder):
         if deep_output:
             self.hidden_size += (context_size if self.attention else memory_size) + embedding_size
         if tied and self.hidden_size != embedding_size:
-            raise ValueError(f"tied needs embedding_size = {self.hidden_size}, the width before the softmax")
+            raise ValueError(f"tied = true needs embedding_size = {self.hidden_size}, the width before the softmax")
         self.output = None if tied else nn.Linear(self.hidden_size, vocabulary)
 
-        looked_up = context_size if order == "bahdanau" else 0
+        context_input = context_size if order == "bahdanau" else 0
         summary = memory_size if feed_context else 0
         self.stack = RecurrentStack(
             cell=cell,
-            input_size=embedding_size + summary + self.fed_size + looked_up,
+            input_size=embedding_size + summary + self.fed_size + context_input,
             size=size,
             layers=layers,
             residual=residual,
             dropout=dropout,
         )
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries_of(self.stack.start(0)))
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory
@@ -147,7 +145,7 @@ class Recurrent(Decoder):
 
     @property
     def unrolls(self) -> bool:
-        """Whether a step needs what attention said before, so that steps must go one by one."""
+        """Whether a step needs the attention of the one before, so that training goes step by step."""
         if self.attention is None:
             return False
         return self.fed_size > 0 or self.order == "bahdanau" or self.combine in ("rnn", "state")
@@ -155,22 +153,22 @@ class Recurrent(Decoder):
     def run(
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, State, Tensor | None]:
-        """All steps in one: the whole recurrence first, then the whole attention."""
-        entering = Padded(self.entering(embedded, memory), inputs.lengths)
-        hidden, layers = self.stack.run(entering, state["layers"])
+        """All steps at once: the whole recurrence first, then the whole attention."""
+        stack_inputs = Padded(self.stack_inputs(embedded, memory), inputs.lengths)
+        hidden, layers = self.stack.run(stack_inputs, state["layers"])
         after = {**state, "layers": layers}
         context = weight = None
         if self.attention is not None:
             context, after["attention"], weight = self.attention(
                 hidden, memory, state["attention"], weights, inputs.lengths
             )
-            hidden = self.joined(hidden, context)
+            hidden = self.join_context(hidden, context)
         return self.before_softmax(hidden, context, embedded, memory), after, weight
 
     def unroll(
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
     ) -> tuple[Tensor, State, Tensor | None]:
-        """Step after step; a row that has ended keeps its state."""
+        """Step by step; a row that has ended keeps its state."""
         hiddens: list[Tensor] = []
         maps: list[Tensor] = []
         running = inputs.mask
@@ -186,7 +184,7 @@ class Recurrent(Decoder):
         self, embedded: Tensor, state: State, memory: Memory, weights: bool = False
     ) -> tuple[Tensor, State, Tensor | None]:
         """One step.  (rows, E) -> (rows, hidden_size)"""
-        inputs = [self.entering(embedded, memory)]
+        inputs = [self.stack_inputs(embedded, memory)]
         after: State = {}
         context = weight = None
         top = str(len(self.stack.cells) - 1)
@@ -204,44 +202,40 @@ class Recurrent(Decoder):
         context = context[:, 0]
         if self.combine == "rnn":
             hidden, refined = self.refine(self.refine.project(context), after["layers"][top])
-            if "cost" in refined:  # all else of that state is the hidden one's alone
+            if "cost" in refined:  # the refined state itself is not carried on
                 after["layers"] = {**after["layers"], top: {**after["layers"][top], "cost": refined["cost"]}}
         elif self.combine == "state":
             hidden = self.become(context)
             after["layers"] = {**after["layers"], top: {**after["layers"][top], "hidden": hidden}}
         else:
-            hidden = self.joined(hidden, context)
+            hidden = self.join_context(hidden, context)
         if self.fed_size:
             after["fed"] = context if self.combine == "add" else self.dropout(hidden)
         return self.before_softmax(hidden, context, embedded, memory), after, weight
 
-    def entering(self, embedded: Tensor, memory: Memory) -> Tensor:
-        """What the stack reads of a token.  (rows, [U,] E) -> (rows, [U,] E + summary)"""
+    def stack_inputs(self, embedded: Tensor, memory: Memory) -> Tensor:
+        """The input of the recurrent layers, with the summary if it is fed.  (rows, [U,] E) -> (rows, [U,] E + D)"""
         if not self.feed_context:
             return embedded
         return torch.cat([embedded, self.summary(embedded, memory)], dim=-1)
 
     @staticmethod
     def summary(like: Tensor, memory: Memory) -> Tensor:
-        """The summary of each row's source, as often as there are steps.  (rows, [U,] D)"""
+        """The summary of each row's source, repeated for each step.  (rows, [U,] D)"""
         rows = memory.final["summary"].index_select(0, memory.owner(like.shape[0]))
         return rows if like.dim() == 2 else rows[:, None].expand(-1, like.shape[1], -1)
 
-    def joined(self, output: Tensor, context: Tensor) -> Tensor:
-        """State and context as one vector: (..., size), (..., context_size) -> (..., width)"""
+    def join_context(self, output: Tensor, context: Tensor) -> Tensor:
+        """State and context as one vector.  (..., size), (..., context_size) -> (..., width)"""
         if self.combine == "add":  # the output layer then computes W_out s + W_att c
             return torch.cat([output, context], dim=-1)
         return torch.tanh(self.join(torch.cat([context, output], dim=-1)))
 
     def before_softmax(self, hidden: Tensor, context: Tensor | None, embedded: Tensor, memory: Memory) -> Tensor:
-        """What the last projection sees: the state, or [s; c; y].  (..., width) -> (..., hidden_size)"""
+        """What is projected to logits: the state, or [s; c; y].  (..., width) -> (..., hidden_size)"""
         hidden = self.dropout(hidden)
         if not self.deep_output:
             return hidden
         if context is None and memory.final:
             context = self.summary(embedded, memory)
         return torch.cat([hidden, embedded] if context is None else [hidden, context, embedded], dim=-1)
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        return projection(self.output, self.embedding)

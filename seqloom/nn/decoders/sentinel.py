@@ -1,9 +1,9 @@
 """Pointer sentinel mixture model: a language model that may also repeat one of the last L tokens it has read.
 
-Merity, Xiong, Bradbury & Socher 2016, section 2: with h_i what the inner decoder thought when it had read token w_i,
+Merity, Xiong, Bradbury & Socher 2016, section 2: with h_i the inner decoder's hidden vector after token w_i,
     q = tanh(W h + b)        [a; g] = softmax([q . h_1; ..; q . h_L; q . s])
     p(w) = g p_vocabulary(w) + sum of a_i over the i with w_i = w
-The sentinel s is learned; what it gets of the pointer's attention, g, goes to the vocabulary.
+The sentinel s is learned; its share g of the pointer's attention goes to the vocabulary.
 """
 
 from collections.abc import Callable
@@ -12,16 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.nn.decoders.inner import inner_decoder, one_step
+from seqloom.nn.decoders.inner import inner_decoder
 from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.ops.pointing import pointed
+from seqloom.nn.decoders.stepping import step_by_forward
+from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 
 class Sentinel(Decoder):
-    """State: {"decoder": the inner one's, "keys": (rows, L, D), "tokens": (rows, L), "count": (rows,)}.
+    """State: {"decoder": the inner decoder's, "keys": (rows, L, D), "symbols": tokens (rows, L), "count": (rows,)}.
 
-    The last `count` of the L are real. A mixture of tokens is remembered as the largest of them.
+    The last `count` of the L are real. A mixture of tokens is stored as its largest component.
     """
 
     scores = "log_probs"
@@ -38,22 +39,21 @@ class Sentinel(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         if window < 1:
             raise ValueError(f"window = {window} must be 1 or more")
         self.decoder = inner_decoder(decoder, vocabulary=vocabulary, memory_size=memory_size, bos=bos, eos=eos)
-        self.bos, self.eos, self.window, self.hidden_size = bos, eos, window, self.decoder.hidden_size
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        self.window, self.hidden_size = window, self.decoder.hidden_size
         self.query = nn.Linear(self.hidden_size, self.hidden_size)
         self.sentinel = nn.Parameter(torch.randn(self.hidden_size) * self.hidden_size**-0.5)
 
     @property
-    def grows(self) -> bool:  # type: ignore[override]  # as the inner one does
+    def grows(self) -> bool:  # type: ignore[override]  # as the inner decoder does
         return self.decoder.grows
 
     @property
     def longest(self) -> int | None:
-        """How many positions the inner decoder has learned, if it has."""
+        """How many positions the inner decoder has learned, if it learns them."""
         return getattr(self.decoder, "longest", None)
 
     def prepare(self, memory: Memory) -> Memory:
@@ -69,7 +69,7 @@ class Sentinel(Decoder):
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        return one_step(self, token, state, memory)
+        return step_by_forward(self, token, state, memory)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
@@ -77,42 +77,42 @@ class Sentinel(Decoder):
         output: Output = self.decoder(memory, inputs, state["decoder"], attention)
         read = inputs.values.argmax(-1) if inputs.values.is_floating_point() else inputs.values
         keys = torch.cat([state["keys"], output.hidden], dim=1)  # (rows, L + U, D)
-        symbols = torch.cat([state["symbols"], read], dim=1)  # (rows, L + U)
-        scores, written = self.mixed(output, keys, symbols, state["count"])
-        last = inputs.lengths[:, None] + torch.arange(self.window, device=read.device)  # (rows, L): what is kept
+        tokens = torch.cat([state["symbols"], read], dim=1)  # (rows, L + U)
+        scores, sentinel = self.mixture_log_probs(output, keys, tokens, state["count"])
+        last = inputs.lengths[:, None] + torch.arange(self.window, device=read.device)  # (rows, L)
         after = {
             "decoder": output.state,
             "keys": keys.gather(1, last[:, :, None].expand(-1, -1, keys.shape[2])),
-            "symbols": symbols.gather(1, last),
+            "symbols": tokens.gather(1, last),
             "count": (state["count"] + inputs.lengths).clamp(max=self.window),
         }
-        copied = -torch.expm1(written) if attention else None
-        return Output(output.hidden, lambda thought: thought, after, output.attention, ready=scores, copied=copied)
+        copied = -torch.expm1(sentinel) if attention else None
+        return Output(output.hidden, lambda hidden: hidden, after, output.attention, ready=scores, copied=copied)
 
-    def mixed(self, output: Output, keys: Tensor, symbols: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    def mixture_log_probs(self, output: Output, keys: Tensor, tokens: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         """(rows, L + U, D), (rows, L + U), (rows,) -> log-probabilities (rows, U, V), and of the sentinel (rows, U)"""
         query = torch.tanh(self.query(output.hidden))  # (rows, U, D)
-        visible = self.visible(query.shape[1], count)
+        visible = self.in_window(query.shape[1], count)
         energies = (query @ keys.transpose(1, 2)).masked_fill(~visible, float("-inf"))
         energies = torch.cat([energies, (query @ self.sentinel)[:, :, None]], dim=-1).log_softmax(-1)
-        same = symbols[:, :, None] == symbols[:, None]  # (rows, L + U, L + U)
+        same = tokens[:, :, None] == tokens[:, None]  # (rows, L + U, L + U)
         shares = energies[:, :, :-1].exp() @ same.to(query.dtype)  # (rows, U, L + U)
         log_probs = energies[:, :, -1:] + output.project(output.hidden).log_softmax(-1)
-        known = visible & self.latest(same, visible)
-        return pointed(log_probs, shares, symbols[:, None].expand_as(shares), known), energies[:, :, -1]
+        known = visible & self.last_occurrence(same, visible)
+        return add_pointer_probs(log_probs, shares, tokens[:, None].expand_as(shares), known), energies[:, :, -1]
 
-    def visible(self, steps: int, count: Tensor) -> Tensor:
-        """Which places a step looks at: the last L, its own input the last of them.  (rows, U, L + U)"""
-        places = torch.arange(self.window + steps, device=count.device)
+    def in_window(self, steps: int, count: Tensor) -> Tensor:
+        """Which positions each step may repeat: the last L, up to its own input.  (rows, U, L + U)"""
+        positions = torch.arange(self.window + steps, device=count.device)
         own = self.window + torch.arange(steps, device=count.device)[:, None]
-        return (places <= own) & (places > own - self.window) & (places >= self.window - count[:, None, None])
+        return (positions <= own) & (positions > own - self.window) & (positions >= self.window - count[:, None, None])
 
     @staticmethod
-    def latest(same: Tensor, visible: Tensor) -> Tensor:
-        """At which places a token stands for the last time that a step sees.  (rows, U, L + U)"""
+    def last_occurrence(same: Tensor, visible: Tensor) -> Tensor:
+        """Whether each position is the last occurrence of its token within a step's window.  (rows, U, L + U)"""
         width = same.shape[1]
-        places = torch.arange(width, device=same.device)
-        following = torch.where(same & (places > places[:, None]), places, width).amin(-1)  # (rows, L + U)
+        positions = torch.arange(width, device=same.device)
+        following = torch.where(same & (positions > positions[:, None]), positions, width).amin(-1)  # (rows, L + U)
         own = width - visible.shape[1] + torch.arange(visible.shape[1], device=same.device)[:, None]
         return following[:, None] > own
 

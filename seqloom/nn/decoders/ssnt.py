@@ -4,7 +4,7 @@ Yu, Buys & Blunsom 2016. After j tokens, at state i, a token is written with pro
     e(i, j) = sigmoid(v . tanh(W_h h_i + W_s s_j + b) + c)
     p(y | i, j) = softmax(V_h h_i + V_s s_j + d)
     P = alpha(J, I), the sum over all alignments that never go back and write EOS at the last state
-As published, some probability is nobody's: that of EOS before the last state, and that of a shift at the last one.
+As published, some probability mass is lost: that of EOS before the last state, and of a shift at the last one.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from torch.nn import functional
 
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.aligning import Aligning
-from seqloom.nn.layers.prediction import Prediction
-from seqloom.nn.ops.frames import at_frame, closing, left
-from seqloom.nn.ops.lattice import added_log_probs_of
+from seqloom.nn.decoders.lattice_decoder import LatticeDecoder
+from seqloom.nn.layers.prediction import PredictionNetwork
+from seqloom.nn.ops.frames import at_frame, frames_left, mask_after_last_frame
+from seqloom.nn.ops.lattice import factored_token_log_probs
 from seqloom.types import Memory, Padded, State
 
 
-class SSNT(Aligning):
-    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "keys" and "encoded", h in e and in p.
+class SSNT(LatticeDecoder):
+    """Memory: "keys" and "encoded", the terms of h_i in e and in p.
 
-    At the last state it must know that it is the last: on a memory that is not closed it waits there.
+    It must know which state is the last: in a memory that is not closed, it waits at the last one so far.
     """
 
     def __init__(
@@ -45,14 +45,10 @@ class SSNT(Aligning):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("ssnt reads as it writes: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, blank)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
+        self.excluded = (bos, blank)
         self.hidden_size = vocabulary
-        self.prediction = Prediction(
+        self.prediction = PredictionNetwork(
             vocabulary=vocabulary,
             embedding_size=embedding_size,
             size=size,
@@ -70,37 +66,37 @@ class SSNT(Aligning):
         return memory.with_extra(keys=self.key(memory.states), encoded=self.read(memory.states))
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        silent = token == self.blank
-        frame = state["frame"] + silent
-        prediction = self.prediction.step(token, silent, state["prediction"])
+        is_blank = token == self.blank
+        frame = state["frame"] + is_blank
+        prediction = self.prediction.step(token, is_blank, state["prediction"])
         written = prediction["written"]
         energy = self.energy(torch.tanh(at_frame(memory.extra["keys"], frame, memory) + self.query(written)))
         logits = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(written)  # (rows, V)
-        logits[:, self.left_out] = float("-inf")
+        logits[:, self.excluded] = float("-inf")
         scores = logits.log_softmax(-1) + functional.logsigmoid(energy)
         shift = functional.logsigmoid(-energy)[:, 0]
-        is_last = left(frame, memory) == 1
+        is_last = frames_left(frame, memory) == 1
         scores[:, self.blank] = shift.masked_fill(is_last, float("-inf"))
         scores[:, self.eos] = scores[:, self.eos].masked_fill(~is_last, float("-inf"))
         if not memory.closed:
             scores = scores.masked_fill(is_last[:, None], float("-inf"))
-        return closing(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
+        return mask_after_last_frame(scores, frame, memory, self.eos), {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Shifts, labels and EOS at the last state, and how many states and labels there are."""
+        """Log-probabilities of shifts, labels and EOS at the last state; numbers of states and labels."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
         keys, encoded = memory.extra["keys"][owner], memory.extra["encoded"][owner]
         written = self.prediction(inputs)  # (rows, U + 1, size)
-        shift, emit = self.steps(keys, encoded, self.query(written), self.wrote(written), targets.values)
+        shift, emit = self.step_log_probs(keys, encoded, self.query(written), self.wrote(written), targets.values)
         last = emit[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return shift, emit[:, :, :-1], last, frames, labels
 
-    def steps(
+    def step_log_probs(
         self, keys: Tensor, encoded: Tensor, queries: Tensor, wrote: Tensor, targets: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities of a shift and of the next target, at each state after each token.  (rows, T, U + 1)"""
         energy = self.energy(torch.tanh(keys[:, :, None] + queries[:, None]))[:, :, :, 0]
         energy = energy.to(torch.promote_types(energy.dtype, torch.float32))
-        (symbol,) = added_log_probs_of(encoded, wrote, targets[None], self.left_out)
-        return functional.logsigmoid(-energy), functional.logsigmoid(energy) + symbol
+        (label,) = factored_token_log_probs(encoded, wrote, targets[None], self.excluded)
+        return functional.logsigmoid(-energy), functional.logsigmoid(energy) + label

@@ -1,9 +1,9 @@
-"""Sequence transducer, RNN-T: at each input it writes tokens until a blank goes on to the next.
+"""Sequence transducer, RNN-T: at each input it writes tokens until a blank advances to the next.
 
-Graves 2012. The scores at input t after u tokens join what was read with what was written:
+Graves 2012. The scores at input t after u tokens join the encoder state h_t and the prediction network's state g_u:
     joint="add"   W h_t + V g_u                      the logits of both networks added, eq. 12; lecture 000
     joint="mlp"   W tanh(W_h h_t + W_g g_u + b)      Graves, Mohamed & Hinton 2013
-An output's probability is that of all its alignments (`layers/lattice.py`), each of which ends with a blank.
+The probability of an output is the sum over all its alignments (`ops/lattice.py`), each of which ends with a blank.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.decoders.aligning import Aligning
-from seqloom.nn.layers.prediction import Prediction
-from seqloom.nn.ops.frames import at_frame, closing
-from seqloom.nn.ops.lattice import added_log_probs_of, log_probs_of
+from seqloom.nn.decoders.lattice_decoder import LatticeDecoder
+from seqloom.nn.layers.prediction import PredictionNetwork
+from seqloom.nn.ops.frames import at_frame, mask_after_last_frame
+from seqloom.nn.ops.lattice import factored_token_log_probs, token_log_probs
 from seqloom.types import Memory, Padded, State
 
 
-class Transducer(Aligning):
-    """State: {"frame": (rows,), "prediction": what has been written}. Memory: "encoded", what a state contributes."""
+class Transducer(LatticeDecoder):
+    """Memory: "encoded", the term of h_t in the scores."""
 
     def __init__(
         self,
@@ -42,14 +42,10 @@ class Transducer(Aligning):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a transducer reads as it writes: add [encoder], or take another decoder")
-        self.bos, self.eos, self.blanks = bos, eos, (blank,)
-        self.blank, self.left_out = blank, (bos, eos)
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(bos=bos, eos=eos, blank=blank, lengths=(length_ratio, length_offset), memory_size=memory_size)
+        self.excluded = (bos, eos)
         self.hidden_size = vocabulary
-        self.prediction = Prediction(
+        self.prediction = PredictionNetwork(
             vocabulary=vocabulary,
             embedding_size=embedding_size,
             size=size,
@@ -66,26 +62,26 @@ class Transducer(Aligning):
         return memory.with_extra(encoded=self.read(memory.states))  # (B, T, V or hidden)
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        silent = token == self.blank
-        frame = state["frame"] + silent
-        prediction = self.prediction.step(token, silent, state["prediction"])
+        is_blank = token == self.blank
+        frame = state["frame"] + is_blank
+        prediction = self.prediction.step(token, is_blank, state["prediction"])
         joined = at_frame(memory.extra["encoded"], frame, memory) + self.wrote(prediction["written"])
         logits = joined if self.output is None else self.output(joined.tanh())  # (rows, V)
-        logits[:, self.left_out] = float("-inf")
-        scores = closing(logits.log_softmax(-1), frame, memory, self.eos)
+        logits[:, self.excluded] = float("-inf")
+        scores = mask_after_last_frame(logits.log_softmax(-1), frame, memory, self.eos)
         return scores, {"frame": frame, "prediction": prediction}
 
     def lattice(self, memory: Memory, inputs: Padded, targets: Padded) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Blanks, labels and the last blank, and how many inputs and labels there are."""
+        """Log-probabilities of blanks, labels and the last blank; numbers of inputs and labels."""
         owner = memory.owner(len(targets.lengths))
         frames, labels = memory.lengths[owner], targets.lengths - 1
         encoded, written = memory.extra["encoded"][owner], self.wrote(self.prediction(inputs))
-        symbols = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
+        tokens = torch.stack([torch.full_like(targets.values, self.blank), targets.values])  # (2, rows, U + 1)
         if self.output is None:
-            log_probs = added_log_probs_of(encoded, written, symbols, self.left_out)
+            log_probs = factored_token_log_probs(encoded, written, tokens, self.excluded)
         else:
             hidden = torch.tanh(encoded[:, :, None] + written[:, None])  # (rows, T, U + 1, hidden)
-            log_probs = log_probs_of(self.output(hidden), symbols, self.left_out)
+            log_probs = token_log_probs(self.output(hidden), tokens, self.excluded)
         blank, label = log_probs  # (rows, T, U + 1)
         last = blank[torch.arange(len(labels), device=labels.device), frames - 1, labels]
         return blank, label[:, :, :-1], last, frames, labels

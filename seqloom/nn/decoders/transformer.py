@@ -3,23 +3,22 @@
 Vaswani et al. 2017, section 3.1; Radford et al. 2018 for the decoder alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder
-from seqloom.nn.layers.embedding import Positioned, embed, embedding
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.decoders.vocabulary import VocabularyDecoder
+from seqloom.nn.layers.embedding import AddPositions, embed, embedding
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
-from seqloom.nn.ops.linear import projection
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Output, Padded, State
 
 
-class Transformer(Decoder):
-    """State: {"history": what was said, as keys and values, "frame": (rows,) how many tokens}."""
+class Transformer(VocabularyDecoder):
+    """State: {"cache": the KV cache, "length": (rows,) how many tokens it holds}."""
 
     grows = True
 
@@ -42,13 +41,11 @@ class Transformer(Decoder):
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
-        super().__init__()
-        self.bos, self.eos = bos, eos
-        self.length_ratio, self.length_offset = length_ratio, length_offset
+        super().__init__(bos=bos, eos=eos, lengths=(length_ratio, length_offset))
         self.longest = longest if positions == "learned" else None
         self.hidden_size = size
         self.embedding = embedding(vocabulary, size)
-        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
@@ -68,39 +65,39 @@ class Transformer(Decoder):
         packing = Packing(memory.mask)
         states = packing.pack(memory.states)  # once, for all layers
         return memory.with_extra(
-            **{str(number): layer.cross_attention.prepared(states, packing) for number, layer in enumerate(self.layers)}
+            **{str(number): layer.cross_attention.entries(states, packing) for number, layer in enumerate(self.layers)}
         )
 
     def start(self, memory: Memory) -> State:
         device = self.embedding.weight.device
         return {
-            "history": History.empty(memory.rows, device),
-            "frame": torch.zeros(memory.rows, dtype=torch.long, device=device),
+            "cache": KVCache.empty(memory.rows, device),
+            "length": torch.zeros(memory.rows, dtype=torch.long, device=device),
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
-        hidden, after, _ = self.read(token[:, None], Packing.full_of(len(token), 1, token.device), state, memory)
-        return self.project(hidden), {**after, "frame": state["frame"] + 1}
+        hidden, after, _ = self.read(token[:, None], Packing.unpadded(len(token), 1, token.device), state, memory)
+        return self.project(hidden), {**after, "length": state["length"] + 1}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
         packing = Packing(inputs.mask)
         hidden, after, maps = self.read(inputs.values, packing, state, memory, attention)
-        return Output(packing.unpack(hidden), self.project, {**after, "frame": state["frame"] + inputs.lengths}, maps)
+        return Output(packing.unpack(hidden), self.project, {**after, "length": state["length"] + inputs.lengths}, maps)
 
     def read(
         self, tokens: Tensor, packing: Packing, state: State, memory: Memory, attention: bool = False
     ) -> tuple[Tensor, State, dict[str, Tensor]]:
-        """What is thought at all new positions (N, size), the state but its frame, and if asked who looked where."""
-        history = state["history"].grow(packing.mask, packing.full)
-        positions = state["frame"] if packing.full and packing.width == 1 else packing.offsets(state["frame"])
+        """Hidden vectors of all new positions (N, size), the KV cache, and on request the attention maps."""
+        cache = state["cache"].grow(packing.mask, packing.full)
+        positions = state["length"] if packing.full and packing.width == 1 else packing.offsets(state["length"])
         values = self.positioned(embed(self.embedding, packing.pack(tokens)), positions)  # (N, size)
         cross: list[Tensor] = []
         own: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             scope = memory.view(str(number)) if self.attends else memory
-            values, to_memory, to_self = layer.decode(values, packing, scope, history, number, attention)
+            values, to_memory, to_self = layer.decode(values, packing, scope, cache, number, attention)
             if to_memory is not None:
                 cross.append(to_memory)
             if to_self is not None:
@@ -108,8 +105,4 @@ class Transformer(Decoder):
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, nodes)
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        return self.norm(values), {"history": history}, maps
-
-    @property
-    def project(self) -> Callable[[Tensor], Tensor]:
-        return projection(self.output, self.embedding)
+        return self.norm(values), {"cache": cache}, maps

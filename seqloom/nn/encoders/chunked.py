@@ -1,8 +1,8 @@
-"""Transformer encoder that reads chunk by chunk: a position sees its own chunk and a few before it.
+"""Streaming Transformer encoder that reads chunk by chunk: a position attends its own chunk and a few before it.
 
-Chen et al. 2021 ("Developing real-time streaming Transformer transducer"), by a mask over chunks; a stream keeps the
-keys and values of the chunks before, as Transformer-XL does (Dai et al. 2019, section 3.2). Time and memory for an
-input do not grow with the source.
+Chen et al. 2021 ("Developing real-time streaming Transformer transducer"), by a mask over chunks; a stream caches the
+keys and values of earlier chunks, as Transformer-XL does (Dai et al. 2019, section 3.2). Time and memory per input do
+not grow with the source.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
-from seqloom.nn.attention.multihead import bias
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.attention.multihead import mask_bias
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.layers.positions import Sinusoidal
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.dropout import Dropout
-from seqloom.nn.ops.mean import extended_mean, masked_mean
+from seqloom.nn.ops.mean import masked_mean, update_mean
 from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Padded, State
 
 
 class Chunked(Encoder):
-    """Chunks of `chunk` inputs; attention to one's own and to `left` before it. Layers add up what they see."""
+    """Chunks of `chunk` inputs; each attends itself and `left` chunks before it, so context grows with every layer."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Chunked(Encoder):
             raise ValueError(f"left = {left} must be 0 or more")
         self.output_size = size
         self.chunk, self.left = chunk, left
-        self.embedding = reading(vocabulary, features, size, scaled=True)
+        self.embedding = input_layer(vocabulary, features, size, scaled=True)
         self.positions = Sinusoidal(size=size)
         self.dropout = Dropout(dropout)
         self.layers = cast(
@@ -62,14 +62,15 @@ class Chunked(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         packing = Packing(source.mask)
         visible = self.visible(0, packing.width, 0)[None]  # (1, T, T)
-        if not packing.full:  # padding sees itself, since a softmax over nothing is no number
+        if not packing.full:  # padding attends itself, since a softmax over nothing is NaN
             alone = torch.eye(packing.width, dtype=torch.bool, device=visible.device)
             visible = visible & packing.mask[:, None] | alone
-        places = self.places(0, packing.width)[packing.offsets()]
-        values = self.placed(self.embedding(packing.pack(source.values)), places)  # (N, size)
+        bias = visibility_bias(visible)
+        encodings = self.encodings(0, packing.width)[packing.offsets()]
+        values = self.add_positions(self.embedding(packing.pack(source.values)), encodings)  # (N, size)
         weights: list[Tensor] = []
         for layer in self.layers:
-            values, weight = layer.encode(values, packing, bias_of(visible), attention)
+            values, weight = layer.encode(values, packing, bias, attention)
             if weight is not None:
                 weights.append(weight)
         states = packing.unpack(self.norm(values))  # (B, T, size)
@@ -81,7 +82,7 @@ class Chunked(Encoder):
         return True
 
     def start(self, rows: int) -> State:
-        """Inputs that do not fill a chunk yet; keys and values of the chunks before; how many states there were."""
+        """Inputs that do not fill a chunk yet; cached keys and values; the mean and the number of states so far."""
         weight, heads = self.embedding.weight, self.layers[0].self_attention.heads
         past = weight.new_zeros(rows, 2, heads, 0, self.output_size // heads)  # (B, 2, heads, positions, d)
         return {
@@ -94,42 +95,42 @@ class Chunked(Encoder):
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         embedded = torch.cat([state["rest"], self.embedding(chunk.values)], dim=1)
         ready = embedded.shape[1] - (0 if closed else embedded.shape[1] % self.chunk)
-        states, layers = self.climb(embedded[:, :ready], state["layers"], int(state["frame"][0]))
-        summary, frame = extended_mean(state["summary"], state["frame"], states)
+        states, layers = self.run_layers(embedded[:, :ready], state["layers"], int(state["frame"][0]))
+        summary, frame = update_mean(state["summary"], state["frame"], states)
         memory = Memory(states, torch.full_like(frame, ready), {"summary": summary}, closed=closed)
         return memory, {"rest": embedded[:, ready:], "layers": layers, "summary": summary, "frame": frame}
 
-    def climb(self, embedded: Tensor, past: State, start: int) -> tuple[Tensor, State]:
-        """All layers, for the positions from `start` on: states (B, T, size), and what later chunks will see."""
+    def run_layers(self, embedded: Tensor, past: State, start: int) -> tuple[Tensor, State]:
+        """Run all layers on the positions from `start` on: states (B, T, size), and the cache for later chunks."""
         rows, width, _ = embedded.shape
         if not width:
             return embedded, past
-        packing = Packing.full_of(rows, width, embedded.device)
-        visible = self.visible(start, width, past["0"].shape[3])[None]
-        values = packing.pack(self.placed(embedded, self.places(start, width)))  # (N, size)
+        packing = Packing.unpadded(rows, width, embedded.device)
+        bias = visibility_bias(self.visible(start, width, past["0"].shape[3])[None])
+        values = packing.pack(self.add_positions(embedded, self.encodings(start, width)))  # (N, size)
         after: State = {}
         for number, layer in enumerate(self.layers):
-            values, seen, _ = layer.extend(values, packing, bias_of(visible), past[str(number)].transpose(0, 1))
-            kept = min(self.left * self.chunk, seen[0].shape[2])
-            after[str(number)] = torch.stack([each[:, :, each.shape[2] - kept :] for each in seen], dim=1)
+            values, cache, _ = layer.extend(values, packing, bias, past[str(number)].transpose(0, 1))
+            kept = min(self.left * self.chunk, cache[0].shape[2])
+            after[str(number)] = torch.stack([each[:, :, each.shape[2] - kept :] for each in cache], dim=1)
         return packing.unpack(self.norm(values)), after
 
-    def places(self, start: int, width: int) -> Tensor:
-        """A vector for each position. There may be no end of them, so no table is kept.  (width, size)"""
-        return self.positions.at(torch.arange(start, start + width, device=self.embedding.weight.device))
+    def encodings(self, start: int, width: int) -> Tensor:
+        """Positional encodings, without a table since a stream may never end.  (width, size)"""
+        return self.positions.compute(torch.arange(start, start + width, device=self.embedding.weight.device))
 
-    def placed(self, embedded: Tensor, places: Tensor) -> Tensor:
+    def add_positions(self, embedded: Tensor, encodings: Tensor) -> Tensor:
         """Embeddings times sqrt(size), plus positions, with drop-out.  (..., size)"""
-        return self.dropout(torch.add(places.to(embedded.dtype), embedded, alpha=self.output_size**0.5))
+        return self.dropout(torch.add(encodings.to(embedded.dtype), embedded, alpha=self.output_size**0.5))
 
     def visible(self, start: int, width: int, before: int) -> Tensor:
-        """What the positions from `start` on see of themselves and of those before.  (width, before + width)"""
+        """What positions from `start` on may attend: `before` earlier ones and themselves.  (width, before + width)"""
         positions = torch.arange(start - before, start + width, device=self.embedding.weight.device)
         chunks = positions.div(self.chunk, rounding_mode="floor")
         distance = chunks[before:, None] - chunks
         return (distance >= 0) & (distance <= self.left)
 
 
-def bias_of(visible: Tensor) -> Tensor | None:
-    """What is added to scores, if not all is seen.  (B, Q, T) -> (B, 1, Q, T)"""
-    return None if bool(visible.all()) else bias(visible)
+def visibility_bias(visible: Tensor) -> Tensor | None:
+    """The bias of a mask, None if it is all true.  (B, Q, T) -> (B, 1, Q, T)"""
+    return None if bool(visible.all()) else mask_bias(visible)

@@ -1,4 +1,4 @@
-"""Convolutional encoder: a state is made of the inputs that stand before it, and of none after.
+"""Causal convolutional encoder: a state depends on its own input and earlier ones, never on later ones.
 
 Causal, dilated convolutions with residual connections: van den Oord et al. 2016 ("WaveNet"), section 2, with the gate
 of Dauphin et al. 2017, eq. 1, (X W + b) * sigmoid(X V + c), or with a ReLU.
@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import glu
 
 from seqloom.contracts import Encoder
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
-from seqloom.nn.ops.mean import extended_mean, masked_mean
+from seqloom.nn.ops.mean import masked_mean, update_mean
 from seqloom.types import Memory, Padded, State
 
 
 class Block(nn.Module):
-    """x + f(convolution(norm(x))), the convolution over x_t, x_{t - dilation}, .. : `kernel` of them."""
+    """x + f(convolution(norm(x))), the convolution over `kernel` inputs x_t, x_{t - dilation}, .."""
 
     def __init__(self, *, size: int, kernel: int, dilation: int, activation: Literal["gated", "relu"], dropout: float):
         super().__init__()
@@ -30,21 +30,21 @@ class Block(nn.Module):
         self.dropout = Dropout(dropout)
 
     @property
-    def past(self) -> int:
-        """How many inputs before the first it looks at."""
+    def context(self) -> int:
+        """How many earlier inputs an output depends on."""
         return (self.kernel - 1) * self.dilation
 
     def forward(self, values: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, size), and (B, past, size) of what was looked at before -> the same two"""
-        seen, length = torch.cat([before, self.norm(values)], dim=1), values.shape[1]
-        shifted = [seen[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
+        """Values (B, T, size) and the normalised inputs before them (B, context, size) -> the same two"""
+        inputs, length = torch.cat([before, self.norm(values)], dim=1), values.shape[1]
+        shifted = [inputs[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
         change = self.linear(torch.cat(shifted, dim=-1))  # (B, T, size or 2 * size)
         change = glu(change, dim=-1) if self.gated else change.relu()
-        return self.dropout.added(values, change), seen[:, length:]
+        return self.dropout.add(values, change), inputs[:, length:]
 
 
 class Convolution(Encoder):
-    """`dilations` are those of the layers from the bottom on, again and again where there are more layers."""
+    """`dilations` of the layers from the bottom up, repeated if there are more layers."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Convolution(Encoder):
             if value < 1:
                 raise ValueError(f"{name} = {value} must be 1 or more")
         self.output_size = size
-        self.embedding = reading(vocabulary, features, size)
+        self.embedding = input_layer(vocabulary, features, size)
         self.dropout = Dropout(dropout)
         self.blocks = cast(
             Sequence[Block],
@@ -81,7 +81,7 @@ class Convolution(Encoder):
         self.norm = nn.LayerNorm(size)
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        states, _ = self.climb(source.values, self.start(len(source.lengths))["layers"])
+        states, _ = self.run_layers(source.values, self.start(len(source.lengths))["layers"])
         return Memory(states, source.lengths, {"summary": masked_mean(Padded(states, source.lengths))})
 
     @property
@@ -90,18 +90,18 @@ class Convolution(Encoder):
 
     def start(self, rows: int) -> State:
         zeros = self.norm.weight.new_zeros
-        layers = {str(layer): zeros(rows, block.past, self.output_size) for layer, block in enumerate(self.blocks)}
+        layers = {str(layer): zeros(rows, block.context, self.output_size) for layer, block in enumerate(self.blocks)}
         frame = torch.zeros(rows, dtype=torch.long, device=self.norm.weight.device)
         return {"layers": layers, "summary": zeros(rows, self.output_size), "frame": frame}
 
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
-        states, layers = self.climb(chunk.values, state["layers"])
-        summary, frame = extended_mean(state["summary"], state["frame"], states)
+        states, layers = self.run_layers(chunk.values, state["layers"])
+        summary, frame = update_mean(state["summary"], state["frame"], states)
         memory = Memory(states, chunk.lengths, {"summary": summary}, closed=closed)
         return memory, {"layers": layers, "summary": summary, "frame": frame}
 
-    def climb(self, source: Tensor, before: State) -> tuple[Tensor, State]:
-        """All layers: states (B, T, size), and what each has yet to look back at."""
+    def run_layers(self, source: Tensor, before: State) -> tuple[Tensor, State]:
+        """Run all layers: states (B, T, size), and the left context of each for the next chunk."""
         values, after = self.dropout(self.embedding(source)), {}
         for layer, block in enumerate(self.blocks):
             values, after[str(layer)] = block(values, before[str(layer)])

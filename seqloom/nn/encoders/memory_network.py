@@ -1,11 +1,11 @@
-"""End-to-end memory network: a question looks at the sentences of its story, hop after hop.
+"""End-to-end memory network: a question attends the sentences of its story, hop after hop.
 
 Sukhbaatar, Szlam, Weston & Fergus 2015, sections 2 and 4.1. With x_i the sentences and q the question, hop k is
     p_i = softmax_i(u . m_i)      o = sum_i p_i c_i      u <- u + o      from u = B q,  m_i = A x_i,  c_i = C x_i
-Tables are shared by neighbours: A of a hop is C of the one before, and B the first A. The last C says the answer too if
-a head shares it (`share_embeddings`). Of a sentence of J words in d dimensions, word j counts in dimension k as
+Adjacent hops share tables: A of a hop is C of the one before, and B is the first A. The last C can be the output layer
+of a head as well (`share_embeddings`). Position encoding: in a sentence of J words and d dimensions, word j has weight
     l_kj = (1 - j/J) - (k/d) (1 - 2j/J)
-and a sentence has a vector of its age, counted backwards from the question.
+in dimension k. Temporal encoding: a vector is added for the age of a sentence, counted backwards from the question.
 """
 
 from itertools import pairwise
@@ -13,20 +13,18 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Encoder
+from seqloom.contracts import Encoder, Task
 from seqloom.types import Memory, Padded, State
 
 
 class MemoryNetwork(Encoder):
-    """Reads stories (B, T, W), the question last. The summary is u after the last hop, states are the last c.
+    """Reads stories (B, T, W), the question last. The summary is u after the last hop, the states are the last c_i.
 
-    Without `positions` all words count alike. `ages` are how many sentences back are told apart, those beyond as one;
-    0: none. `empty` is how likely, in training, an empty sentence stands after each: it only makes the others older.
-    For the share `linear_start` of the training hops have no softmax.
+    Without `positions` all words weigh the same. `ages` is the number of age vectors, the last one for all older
+    sentences; 0: none. `empty` is the probability, in training, of an empty sentence after each one: it only makes
+    earlier sentences older. In training, hops have no softmax while
+    `source.progress` is below `linear_start`.
     """
-
-    nested = True
-    progress = 1.0  # of the training, as the trainer tells it: a mode, as `training` is
 
     def __init__(
         self,
@@ -50,7 +48,7 @@ class MemoryNetwork(Encoder):
         self.pad, self.hops, self.positions, self.output_size = pad, hops, positions, size
         self.empty, self.linear_start = empty, linear_start
         self.tables = nn.ModuleList(nn.Embedding(vocabulary, size, padding_idx=pad) for _ in range(hops))
-        self.embedding = nn.Embedding(vocabulary, size, padding_idx=pad)  # the last, which a head may share
+        self.embedding = nn.Embedding(vocabulary, size, padding_idx=pad)  # the last table, which a head may share
         self.age = nn.Embedding(ages, (hops + 1) * size) if ages else None
         for part in (*self.tables, self.embedding, self.age):
             if isinstance(part, nn.Embedding):
@@ -59,50 +57,55 @@ class MemoryNetwork(Encoder):
             for part in (*self.tables, self.embedding):
                 part.weight[pad] = 0.0
 
+    def suit(self, task: Task) -> None:
+        if task.source is None or not task.source.nested:
+            raise ValueError('reads stories: set task.source.type = "story"')
+
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         vectors = self.sentences(source.values)  # (hops + 1, B, T, size)
         rows = torch.arange(len(source.lengths), device=source.lengths.device)
-        asked = vectors[0, rows, source.lengths - 1]  # (B, size)
+        query = vectors[0, rows, source.lengths - 1]  # (B, size)
         facts = source.mask.index_put((rows, source.lengths - 1), torch.zeros_like(rows, dtype=torch.bool))  # (B, T)
         if self.age is not None:
-            aged = self.age(self.ages_of(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
+            aged = self.age(self.sentence_ages(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
             vectors = vectors + aged.unflatten(-1, (-1, self.output_size)).movedim(2, 0)
-        looks = []
-        for inward, outward in pairwise(vectors):
-            weights = self.weights(torch.einsum("btd,bd->bt", inward, asked), facts)
-            asked = asked + torch.einsum("bt,btd->bd", weights, outward)
-            looks.append(weights)
-        extra: State = {"hops": torch.stack(looks, 1)[:, :, None, None]} if attention else {}  # (B, hops, 1, 1, T)
-        return Memory(vectors[-1], source.lengths, {"summary": asked}, extra)
+        linear = self.training and source.progress < self.linear_start
+        hops = []
+        for keys, values in pairwise(vectors):  # m_i and c_i
+            weights = self.attention_weights(torch.einsum("btd,bd->bt", keys, query), facts, linear)
+            query = query + torch.einsum("bt,btd->bd", weights, values)
+            hops.append(weights)
+        extra: State = {"hops": torch.stack(hops, 1)[:, :, None, None]} if attention else {}  # (B, hops, 1, 1, T)
+        return Memory(vectors[-1], source.lengths, {"summary": query}, extra)
 
     def sentences(self, words: Tensor) -> Tensor:
-        """Each sentence by each table.  (B, T, W) -> (hops + 1, B, T, size)"""
+        """The vector of each sentence, by each table.  (B, T, W) -> (hops + 1, B, T, size)"""
         table = torch.cat([*(each.weight for each in self.tables), self.embedding.weight], 1)  # type: ignore[list-item]
-        counts = word_weights(words != self.pad, self.output_size, table.dtype, self.positions)  # (B, T, W, size or 1)
-        looked = nn.functional.embedding(words, table).unflatten(-1, (-1, self.output_size))
-        return (looked * counts[:, :, :, None]).sum(2).movedim(2, 0)
+        weights = word_weights(words != self.pad, self.output_size, table.dtype, self.positions)  # (B, T, W, size or 1)
+        embedded = nn.functional.embedding(words, table).unflatten(-1, (-1, self.output_size))
+        return (embedded * weights[:, :, :, None]).sum(2).movedim(2, 0)
 
-    def ages_of(self, facts: Tensor) -> Tensor:
-        """How many sentences stand between each and the question, up to the oldest that is told apart.  (B, T)"""
+    def sentence_ages(self, facts: Tensor) -> Tensor:
+        """How many sentences come between each one and the question, at most the largest age.  (B, T)"""
         assert self.age is not None
         passed = facts.long()
         if self.training and self.empty:
             passed = passed + facts * (torch.rand(facts.shape, device=facts.device) < self.empty)
-        later = passed.flip(1).cumsum(1).flip(1) - facts.long()  # those after it, and the empty ones after itself
+        later = passed.flip(1).cumsum(1).flip(1) - facts.long()  # sentences after each one, and its own empty one
         return later.clamp(0, self.age.num_embeddings - 1)
 
-    def weights(self, scores: Tensor, facts: Tensor) -> Tensor:
-        """How much of each sentence a hop reads; of a story without sentences nothing.  (B, T)"""
-        if self.training and self.progress < self.linear_start:
+    def attention_weights(self, scores: Tensor, facts: Tensor, linear: bool) -> Tensor:
+        """The weight of each sentence in a hop, all 0 for a story without sentences.  (B, T)"""
+        if linear:
             return scores * facts
         return scores.masked_fill(~facts, torch.finfo(scores.dtype).min).softmax(-1) * facts
 
 
 def word_weights(real: Tensor, size: int, dtype: torch.dtype, positions: bool = True) -> Tensor:
-    """l_kj, by words j and dimensions k; 0 beyond the end of a sentence.  (B, T, W) -> (B, T, W, size)"""
+    """l_kj for words j and dimensions k; 0 at padding.  (B, T, W) -> (B, T, W, size)"""
     if not positions:
         return real[:, :, :, None].to(dtype)
-    place = real.cumsum(-1).to(dtype) / real.sum(-1, keepdim=True).clamp(min=1)  # j / J
+    position = real.cumsum(-1).to(dtype) / real.sum(-1, keepdim=True).clamp(min=1)  # j / J
     dimension = torch.arange(1, size + 1, device=real.device, dtype=dtype) / size  # k / d
-    place = place[:, :, :, None]
-    return ((1 - place) - dimension * (1 - 2 * place)) * real[:, :, :, None]
+    position = position[:, :, :, None]
+    return ((1 - position) - dimension * (1 - 2 * position)) * real[:, :, :, None]

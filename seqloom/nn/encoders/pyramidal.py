@@ -1,7 +1,7 @@
-"""Pyramidal recurrent encoder: each layer reads a few outputs of the one below as one, so that the memory is short.
+"""Pyramidal recurrent encoder: each layer reads a few outputs of the one below as one input, which shortens the memory.
 
 Chan et al. 2016 ("Listen, attend and spell"), eq. 5: h^j_i = BLSTM(h^j_{i-1}, [h^{j-1}_{2i}; h^{j-1}_{2i+1}]), above a
-bottom layer that reads every input. Groups that the source does not fill are filled up with zeros.
+bottom layer that reads every input. An incomplete last group is filled up with zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from torch.nn.functional import pad
 
 from seqloom.contracts import Cell, Encoder
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.encoders.recurrent import read, remembered
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.encoders.recurrent import recurrent_memory, run_layer
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Padded, State
 
 
 class Pyramidal(Encoder):
-    """Of T inputs the memory has T / reduce^(layers - 1) states, rounded up: all inputs are read."""
+    """The memory of T inputs has T / reduce^(layers - 1) states, rounded up."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Pyramidal(Encoder):
             if value < 1:
                 raise ValueError(f"{name} = {value} must be 1 or more")
         self.reduce, self.stride = reduce, reduce ** (layers - 1)
-        self.embedding = reading(vocabulary, features, embedding_size)
+        self.embedding = input_layer(vocabulary, features, embedding_size)
         self.dropout = Dropout(dropout)
         self.output_size = 2 * size if bidirectional else size
         widths = [embedding_size, *[self.output_size * reduce] * (layers - 1)]
@@ -52,7 +52,7 @@ class Pyramidal(Encoder):
         self.backwards = cells(widths if bidirectional else [])
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        memory, _ = self.climb(source, self.beginning(len(source.lengths)), closed=True)
+        memory, _ = self.run_layers(source, self.start_state(len(source.lengths)), closed=True)
         return memory
 
     @property
@@ -60,13 +60,13 @@ class Pyramidal(Encoder):
         return not len(self.backwards)
 
     def start(self, rows: int) -> State:
-        return self.beginning(rows) if self.streams else super().start(rows)
+        return self.start_state(rows) if self.streams else super().start(rows)
 
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
-        return self.climb(chunk, state, closed) if self.streams else super().extend(chunk, state, closed)
+        return self.run_layers(chunk, state, closed) if self.streams else super().extend(chunk, state, closed)
 
-    def beginning(self, rows: int) -> State:
-        """Of each layer its cell, and the outputs below it that do not fill a group yet."""
+    def start_state(self, rows: int) -> State:
+        """For each layer the state of its cell, and outputs of the layer below that do not fill a group yet."""
         start: State = {}
         for layer, cell in enumerate(self.forwards):
             start[str(layer)] = {"cell": cell.start(rows)}
@@ -74,8 +74,8 @@ class Pyramidal(Encoder):
                 start[str(layer)]["rest"] = next(cell.parameters()).new_zeros(rows, 0, self.output_size)
         return start
 
-    def climb(self, source: Padded, state: State, closed: bool) -> tuple[Memory, State]:
-        """All layers from a state on; groups wait to be filled until the source is closed."""
+    def run_layers(self, source: Padded, state: State, closed: bool) -> tuple[Memory, State]:
+        """Run all layers from a state on; incomplete groups wait for more input until the source is closed."""
         after: State = {}
         inputs = Padded(self.embedding(source.values), source.lengths)
         for layer, cell in enumerate(self.forwards):
@@ -85,27 +85,27 @@ class Pyramidal(Encoder):
                     torch.cat([state[number]["rest"], inputs.values], dim=1),
                     inputs.lengths + state[number]["rest"].shape[1],
                 )
-                inputs, rest["rest"] = grouped(joined, self.reduce, closed)
+                inputs, rest["rest"] = group(joined, self.reduce, closed)
             inputs = Padded(self.dropout(inputs.values), inputs.lengths)
             back = self.backwards[layer] if len(self.backwards) else None
-            outputs, final = read(inputs, cell, state[number]["cell"], back)
+            outputs, final = run_layer(inputs, cell, state[number]["cell"], back)
             inputs, after[number] = Padded(outputs, inputs.lengths), {"cell": final, **rest}
         layers = {number: layer["cell"] for number, layer in after.items()}
-        return remembered(inputs.values, inputs.lengths, layers, closed), after
+        return recurrent_memory(inputs.values, inputs.lengths, layers, closed), after
 
 
-def grouped(inputs: Padded, reduce: int, closed: bool) -> tuple[Padded, Tensor]:
-    """So many values side by side as one, and those left over; once closed none is, and zeros fill the last group.
+def group(inputs: Padded, reduce: int, closed: bool) -> tuple[Padded, Tensor]:
+    """Concatenate every `reduce` values; returns the rest too. Once closed, zeros fill the last group and none is left.
 
     (B, T, D) -> (B, T / reduce, reduce * D), (B, rest, D)
     """
     values, lengths = inputs.values, inputs.lengths
     if closed:
-        values = values.masked_fill(~inputs.mask[:, :, None], 0)  # cells run on beyond an end
+        values = values.masked_fill(~inputs.mask[:, :, None], 0)  # outputs beyond a row's end are undefined
         values = pad(values, (0, 0, 0, -values.shape[1] % reduce))
         lengths = lengths + -lengths % reduce
-    else:  # nothing is padded
+    else:  # chunks of a stream have no padding
         lengths = lengths - lengths % reduce
     whole = values.shape[1] - values.shape[1] % reduce
-    together = values[:, :whole].reshape(len(values), whole // reduce, reduce * values.shape[2])
-    return Padded(together, lengths // reduce), values[:, whole:]
+    groups = values[:, :whole].reshape(len(values), whole // reduce, reduce * values.shape[2])
+    return Padded(groups, lengths // reduce), values[:, whole:]

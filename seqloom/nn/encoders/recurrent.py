@@ -1,7 +1,7 @@
 """Recurrent encoder: reads the source token by token (or vector by vector), in one direction or both.
 
-Sutskever, Vinyals & Le 2014, who found that it helps to read from the end (`reverse`); bidirectional as in Bahdanau,
-Cho & Bengio 2015, section 3.2; the bottom layer alone as in Wu et al. 2016, section 3.2.
+Sutskever, Vinyals & Le 2014, who found that reversing the source helps (`reverse`); bidirectional as in Bahdanau, Cho &
+Bengio 2015, section 3.2; only the bottom layer bidirectional as in Wu et al. 2016, section 3.2.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from seqloom.contracts import Cell, Encoder
 from seqloom.nn.cells.lstm import LSTM
-from seqloom.nn.layers.bridge import vectors
-from seqloom.nn.layers.embedding import reading
+from seqloom.nn.layers.bridge import without_costs
+from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Padded, State, costs, over_tensors
 
 
 class Recurrent(Encoder):
-    """Layers of cells; with `bidirectional` each layer, or the bottom one, reads both ways, its outputs side by side.
+    """Layers of cells; with `bidirectional` all layers, or the bottom one, read both ways and concatenate the outputs.
 
-    With `residual`, a layer adds to its input rather than replacing it, from the second on, or from where widths agree.
+    With `residual`, every layer but the first adds its input to its output, if they are equally wide.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Recurrent(Encoder):
         super().__init__()
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
-        both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # how many layers read both ways
+        both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # the number of bidirectional layers
         self.reverse, self.residual = reverse, residual
-        self.embedding = reading(vocabulary, features, embedding_size)
+        self.embedding = input_layer(vocabulary, features, embedding_size)
         self.dropout = Dropout(dropout)
 
         widths = [embedding_size, *(2 * size if layer < both else size for layer in range(layers))]
@@ -58,17 +58,17 @@ class Recurrent(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         values = self.dropout(self.embedding(source.values))  # (B, T, embedding_size)
         if self.reverse:
-            values = turned(Padded(values, source.lengths))
+            values = reverse_padded(Padded(values, source.lengths))
         start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
         steps: list[Tensor] | None = [] if attention and costs(start) else None
-        values, final = self.climb(Padded(values, source.lengths), start, steps)
-        if self.reverse:  # a state stands where its token stood
-            values = turned(Padded(values, source.lengths))
-        memory = remembered(values, source.lengths, final)
+        values, final = self.run_layers(Padded(values, source.lengths), start, steps)
+        if self.reverse:  # states in the order of the tokens
+            values = reverse_padded(Padded(values, source.lengths))
+        memory = recurrent_memory(values, source.lengths, final)
         if not steps:
             return memory
         taken = torch.stack(steps).sum(0)  # (B, T, 1)
-        return memory.with_extra(steps=turned(Padded(taken, source.lengths)) if self.reverse else taken)
+        return memory.with_extra(steps=reverse_padded(Padded(taken, source.lengths)) if self.reverse else taken)
 
     @property
     def streams(self) -> bool:
@@ -82,31 +82,33 @@ class Recurrent(Encoder):
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         if not self.streams:
             return super().extend(chunk, state, closed)
-        values, state = self.climb(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
-        return remembered(values, chunk.lengths, state, closed), state
+        values, state = self.run_layers(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
+        return recurrent_memory(values, chunk.lengths, state, closed), state
 
-    def climb(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
-        """All layers: outputs of the top (B, T, width), and the last state of each; asked for steps, those too."""
+    def run_layers(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
+        """Run all layers: outputs of the top one (B, T, width), and the final state of each; `steps` collects steps."""
         values, final = inputs.values, {}
         for layer, cell in enumerate(self.forwards):
             if layer:
                 values = self.dropout(values)
             back = self.backwards[layer] if layer < len(self.backwards) else None
-            entering = Padded(values, inputs.lengths)
-            outputs, final[str(layer)] = read(entering, cell, state[str(layer)], back)
+            layer_inputs = Padded(values, inputs.lengths)
+            outputs, final[str(layer)] = run_layer(layer_inputs, cell, state[str(layer)], back)
             if steps is not None:
-                steps.append(steps_taken(entering, cell, state[str(layer)]))
+                steps.append(count_steps(layer_inputs, cell, state[str(layer)]))
                 if back is not None:
-                    other = Padded(turned(entering), inputs.lengths)
-                    steps.append(turned(Padded(steps_taken(other, back, back.start(len(values))), inputs.lengths)))
+                    other = Padded(reverse_padded(layer_inputs), inputs.lengths)
+                    steps.append(
+                        reverse_padded(Padded(count_steps(other, back, back.start(len(values))), inputs.lengths))
+                    )
             adds = self.residual and layer and outputs.shape == values.shape
             values = outputs + values if adds else outputs
         return values, final
 
 
-def remembered(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
-    """The memory of a recurrent encoder. What its cells have cost is none of the states that a decoder may copy."""
-    final = {number: vectors(state) for number, state in layers.items()}
+def recurrent_memory(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
+    """The memory of a recurrent encoder. Costs of cells go to extra, not to the states that a decoder may copy."""
+    final = {number: without_costs(state) for number, state in layers.items()}
     spent = costs(layers)
     summary = final[str(len(final) - 1)]["hidden"]
     return Memory(
@@ -114,8 +116,8 @@ def remembered(values: Tensor, lengths: Tensor, layers: State, closed: bool = Tr
     )
 
 
-def steps_taken(inputs: Padded, cell: Cell, state: State) -> Tensor:
-    """How often a cell that decides so itself steps at each input.  (B, T, 1)"""
+def count_steps(inputs: Padded, cell: Cell, state: State) -> Tensor:
+    """How many steps an adaptive cell takes at each input.  (B, T, 1)"""
     sums = [costs(state)["steps"]]
     for projected in cell.project(inputs.values).unbind(1):
         _, state = cell(projected, state)
@@ -123,24 +125,26 @@ def steps_taken(inputs: Padded, cell: Cell, state: State) -> Tensor:
     return torch.stack(sums, dim=1).diff(dim=1)[:, :, None]
 
 
-def read(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
-    """Outputs (B, T, width) of a cell from a state on, and its last state; with those of a cell that reads back."""
+def run_layer(inputs: Padded, cell: Cell, state: State, back: Cell | None = None) -> tuple[Tensor, State]:
+    """Outputs (B, T, width) and final state of a cell, concatenated with those of a backward cell `back` if given."""
     rows, width, _ = inputs.values.shape
-    if not width:  # no kernel runs on nothing
+    if not width:  # kernels refuse empty sequences
         return inputs.values.new_zeros(rows, 0, cell.size), state
     outputs, final = cell.run(inputs, state)
     if back is None:
         return outputs, final
-    reverse, last = back.run(Padded(turned(inputs), inputs.lengths), back.start(rows))  # begins at each true end
-    outputs = torch.cat([outputs, turned(Padded(reverse, inputs.lengths))], dim=-1)
-    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in vectors(final)}
+    reverse, last = back.run(
+        Padded(reverse_padded(inputs), inputs.lengths), back.start(rows)
+    )  # begins at each true end
+    outputs = torch.cat([outputs, reverse_padded(Padded(reverse, inputs.lengths))], dim=-1)
+    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in without_costs(final)}
     if "cost" in final:
         joined["cost"] = over_tensors(torch.add, final["cost"], last["cost"])
     return outputs, joined
 
 
-def turned(inputs: Padded) -> Tensor:
-    """Each sequence the other way round within its own length; the padding stays.  (B, T, D)"""
+def reverse_padded(inputs: Padded) -> Tensor:
+    """Reverse each sequence within its own length; padding stays where it is.  (B, T, D)"""
     positions = torch.arange(inputs.values.shape[1], device=inputs.lengths.device)
     order = torch.where(inputs.mask, inputs.lengths[:, None] - 1 - positions, positions)  # (B, T)
     return inputs.values.gather(1, order[:, :, None].expand_as(inputs.values))

@@ -1,9 +1,9 @@
 """Transformer encoder. Vaswani et al. 2017, section 3.1.
 
-With `adaptive`, one layer is applied to each position as often as that position needs, up to `layers` times: the
-Universal Transformer (Dehghani et al. 2019, section 2.2), which before the t-th time adds to each position where it
-stands and t. A position that has halted stays as it is, to be seen by others; its state in the memory is the mean of
-those it went through, weighted as in seqloom/nn/ops/halting.py.
+With `adaptive` it is the Universal Transformer (Dehghani et al. 2019, section 2.2): one layer is applied to each
+position as often as that position needs, up to `layers` times, and encodings of position and step t are added before
+the t-th time. A position that has halted stays as it is and can still be attended; its state in the memory is the mean
+of its states, weighted as in seqloom/nn/ops/halting.py.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
-from seqloom.nn.attention.multihead import bias
-from seqloom.nn.layers.embedding import Positioned, reading
+from seqloom.nn.attention.multihead import mask_bias
+from seqloom.nn.layers.embedding import AddPositions, input_layer
 from seqloom.nn.layers.positions import Learned, Sinusoidal
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.halting import Halting
@@ -24,7 +24,7 @@ from seqloom.types import Memory, Padded, State
 
 
 class Transformer(Encoder):
-    """Every position looks at every other, layer after layer."""
+    """Self-attention over the whole source, layer after layer."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Transformer(Encoder):
     ):
         super().__init__()
         self.output_size = size
-        self.embedding = reading(vocabulary, features, size, scaled=True)
-        self.positioned = Positioned(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.embedding = input_layer(vocabulary, features, size, scaled=True)
+        self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
@@ -61,15 +61,15 @@ class Transformer(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         packing = Packing(source.mask)
         embedded = self.embedding(packing.pack(source.values))  # (N, size)
-        climb = self.climb if self.halting is None else self.ponder
-        values, extra = climb(embedded, packing, attention)
+        run = self.run_layers if self.halting is None else self.ponder
+        values, extra = run(embedded, packing, attention)
         states = packing.unpack(self.norm(values))  # (B, T, size)
         summary = masked_mean(Padded(states, source.lengths))
         return Memory(states, source.lengths, {"summary": summary}, extra)
 
-    def climb(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
-        """Layer after layer: what comes out, and the attention of each if asked."""
-        visible = None if packing.full else bias(packing.mask)
+    def run_layers(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
+        """Run all layers: the last output, and on request the attention of each layer."""
+        visible = None if packing.full else mask_bias(packing.mask)
         values = self.positioned(embedded, packing.offsets())
         weights: list[Tensor] = []
         for layer in self.layers:
@@ -79,26 +79,26 @@ class Transformer(Encoder):
         return values, {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
 
     def ponder(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
-        """One layer time after time; also what that cost each source, and if asked how often each position took it."""
+        """Repeat one layer; also returns its cost per source, and on request the attention and steps per position."""
         assert self.halting is not None
-        visible = None if packing.full else bias(packing.mask)
-        (layer,), places = self.layers, self.positioned.positions(packing.offsets())  # (N, size)
+        visible = None if packing.full else mask_bias(packing.mask)
+        (layer,), encodings = self.layers, self.positioned.positions(packing.offsets())  # (N, size)
         start = self.positioned.dropout(embedded * self.positioned.scale)
         weights: list[Tensor] = []
 
         def step(number: int, state: State, running: Tensor) -> tuple[Tensor, State]:
             before = state["values"]
-            placed = before + (places + self.times(torch.tensor(number, device=places.device))).to(before.dtype)
-            values, weight = layer.encode(placed, packing, visible, attention)
+            times = self.times(torch.tensor(number, device=encodings.device))
+            values, weight = layer.encode(before + (encodings + times).to(before.dtype), packing, visible, attention)
             if weight is not None:
                 weights.append(weight)
             values = torch.where(running[:, None], values, before)
             return values, {"values": values}
 
-        found = self.halting(step, {"values": start}, len(start))
-        spent = {"ponder": found.ponder, "steps": found.steps}
+        result = self.halting(step, {"values": start}, len(start))
+        spent = {"ponder": result.ponder, "steps": result.steps}
         extra: State = {"cost": {name: packing.unpack(each).sum(1) for name, each in spent.items()}}  # (B,) each
         if attention:
             extra["attention"] = torch.stack(weights, dim=1)
-            extra["steps"] = packing.unpack(found.steps)[:, :, None]  # (B, T, 1)
-        return found.output, extra
+            extra["steps"] = packing.unpack(result.steps)[:, :, None]  # (B, T, 1)
+        return result.output, extra

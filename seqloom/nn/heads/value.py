@@ -1,7 +1,7 @@
-"""A value read off the memory: W s + b, where s is the encoder's summary of the source.
+"""Regression: one vector per source, W s + b, where s is the encoder's summary of the source.
 
-The mean of a Gaussian around the target, so that the likeliest weights have the least squared error
-(Bishop 2006, section 5.2). Hochreiter & Schmidhuber 1997 answer the adding problem in this way.
+It is the mean of a Gaussian, so that maximum likelihood is least squared error (Bishop 2006, section 5.2). Hochreiter &
+Schmidhuber 1997 solve the adding problem in this way.
 """
 
 from torch import Tensor, nn
@@ -12,18 +12,14 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Value(Head):
-    """One vector a source."""
-
     def __init__(self, *, memory_size: int, features: int):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("a value is read off a source: add [encoder] and task.source")
+        super().__init__(memory_size=memory_size)
         self.output = nn.Linear(memory_size, features)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         rows, length = inputs.values.shape[:2]
         if length != 1:
-            raise SeqloomError(f"value says one vector a source, but a target has {length}; give targets of one")
+            raise SeqloomError(f"value outputs one vector per source, but a target has {length}: give one per target")
         summary: Tensor = memory.final["summary"]
         return Output(summary[memory.owner(rows), None], self.output, {})  # (rows, 1, memory_size)
 

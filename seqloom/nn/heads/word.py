@@ -1,4 +1,4 @@
-"""One token a source, read off the memory: softmax(W s), where s is the encoder's summary.
+"""Classification: one token per source, softmax(W s), where s is the encoder's summary of the source.
 
 The answer of a memory network (Sukhbaatar et al. 2015, eq. 3); with `share_embeddings` W is the table of its last hop.
 """
@@ -14,22 +14,20 @@ from seqloom.types import Memory, Output, Padded, State
 
 
 class Word(Head):
-    """Where the encoder tells how it looked at the source, so does the output."""
+    """Its attention is that of the encoder's hops, where there are any."""
 
     def __init__(self, *, vocabulary: int, memory_size: int, pad: int):
-        super().__init__()
-        if not memory_size:
-            raise ValueError("an answer is read off a source: add [encoder] and task.source")
+        super().__init__(memory_size=memory_size)
         self.pad, self.hidden_size = pad, memory_size
         self.embedding = embedding(vocabulary, memory_size)
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
-        owner = memory.owner(one_symbol(inputs, "word"))
-        looks = {"source": memory.extra["hops"][owner]} if attention and "hops" in memory.extra else {}
-        return Output(memory.final["summary"][owner, None], self.projection(), {}, looks)  # (rows, 1, memory_size)
+        owner = memory.owner(rows_of_one_token(inputs, "word"))
+        maps = {"source": memory.extra["hops"][owner]} if attention and "hops" in memory.extra else {}
+        return Output(memory.final["summary"][owner, None], self.projection(), {}, maps)  # (rows, 1, memory_size)
 
     def projection(self) -> Projection:
-        """Padding is no answer: its vector has no gradient, and stays 0 where it is."""
+        """W, with -inf as the bias of padding, which is no answer and whose vector gets no gradient."""
         weight = self.embedding.weight
         bias = torch.zeros_like(weight[:, 0].detach())
         bias[self.pad] = float("-inf")
@@ -40,12 +38,12 @@ class Word(Head):
         return Padded(scores.argmax(-1, keepdim=True), memory.lengths.new_ones(memory.rows))
 
 
-def one_symbol(inputs: Padded, kind: str) -> int:
-    """How many rows there are, each of one token."""
+def rows_of_one_token(inputs: Padded, kind: str) -> int:
+    """The number of rows, each of which must have one token."""
     rows, length = inputs.values.shape
     if length != 1:
         raise SeqloomError(
-            f"{kind} says one token a source, but a target has {length}; "
+            f"{kind} outputs one token per source, but a target has {length}: "
             'set task.type = "answer", and give targets of one word'
         )
     return rows

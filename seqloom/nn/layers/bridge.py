@@ -1,4 +1,4 @@
-"""The bridge from an encoder's last states to a decoder's first."""
+"""The bridge from an encoder's final states to a decoder's initial states."""
 
 from typing import Literal
 
@@ -14,9 +14,9 @@ Kind = Literal["dense", "copy", "hidden", "zero"]
 class Bridge(nn.Module):
     """How a decoder starts.
 
-    dense: a layer makes all states of the summary; copy: all states as they are, layer by layer; hidden: of these what
-    the encoder puts out alone, s_0 = h_T, so that an LSTM begins with empty cells; zero: nothing is handed over.
-    Costs are no part of that: a decoder counts its own, from 0.
+    dense: a layer computes all initial states from the summary; copy: all final states as they are, layer by layer;
+    hidden: only the hidden states, s_0 = h_T, so that an LSTM starts with zero cell states; zero: zeros.
+    Costs are not copied: a decoder counts its own from 0.
     """
 
     def __init__(self, kind: Kind, *, memory_size: int, size: int, entries: int):
@@ -24,37 +24,40 @@ class Bridge(nn.Module):
         self.kind = kind if memory_size else "zero"
         self.size = size
         if self.kind in ("copy", "hidden") and memory_size != size:
-            raise ValueError(f'bridge = "{kind}" needs size = {memory_size}, the size of the encoder')
+            raise ValueError(f'bridge = "{kind}" needs size = {memory_size}, the size of the encoder, not {size}')
         if self.kind == "dense":
             dense = nn.Linear(memory_size, entries * size)
             self.weight, self.bias = dense.weight, dense.bias
 
     def forward(self, memory: Memory, own: State) -> State:
-        """The states of a decoder's layers; `own` are those it would start with alone."""
+        """The initial states of a decoder's layers; `own` are those without an encoder, which give names and sizes."""
         if self.kind == "zero":
             return own
         if self.kind in ("copy", "hidden"):
             given: State = memory.final.get("layers", {})
-            if widths(given) != widths(own):
-                raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers')
+            if vector_sizes(given) != vector_sizes(own):
+                raise ValueError(f'bridge = "{self.kind}" needs an encoder with the same cells and layers; try "dense"')
             if self.kind == "copy":
-                return {layer: {**state, **vectors(given[layer])} for layer, state in own.items()}
+                return {layer: {**state, **without_costs(given[layer])} for layer, state in own.items()}
             return {layer: {**state, "hidden": given[layer]["hidden"]} for layer, state in own.items()}
         values: Tensor = torch.tanh(linear(memory.final["summary"], self.weight, self.bias))  # (B, entries * size)
         parts = iter(values.split(self.size, dim=-1))
-        return {layer: {**state, **{name: next(parts) for name in vectors(state)}} for layer, state in own.items()}
+        return {
+            layer: {**state, **{name: next(parts) for name in without_costs(state)}} for layer, state in own.items()
+        }
 
 
-def entries_of(layers: State) -> int:
-    """How many vectors a decoder begins with."""
-    return sum(len(vectors(state)) for state in layers.values())
+def count_vectors(layers: State) -> int:
+    """How many initial state vectors a decoder has."""
+    return sum(len(without_costs(state)) for state in layers.values())
 
 
-def vectors(state: State) -> State:
+def without_costs(state: State) -> State:
     """The entries of a cell's state that are vectors, (rows, size): all but its costs."""
     return {name: value for name, value in state.items() if name != "cost"}
 
 
-def widths(layers: State) -> dict[str, int]:
-    """What states are made of: their vectors, and how wide these are."""
-    return {name: value.shape[-1] for name, value in flatten({key: vectors(layers[key]) for key in layers}).items()}
+def vector_sizes(layers: State) -> dict[str, int]:
+    """The size of each state vector, by name."""
+    vectors = flatten({layer: without_costs(state) for layer, state in layers.items()})
+    return {name: value.shape[-1] for name, value in vectors.items()}

@@ -1,4 +1,4 @@
-"""How sources enter a network: tokens by a table, vectors by a matrix; in a Transformer with their positions."""
+"""Input layers: an embedding for tokens, a linear layer for vectors, and positions for Transformers."""
 
 from typing import Literal
 
@@ -10,21 +10,24 @@ from seqloom.nn.ops.dropout import Dropout
 
 
 def embedding(vocabulary: int, size: int) -> nn.Embedding:
-    """A table whose rows have length about 1, so that it serves as an output layer too."""
+    """A table whose rows have norm about 1, so that it can be tied to the output layer."""
     table = nn.Embedding(vocabulary, size)
     nn.init.normal_(table.weight, std=size**-0.5)
     return table
 
 
 def embed(table: nn.Embedding, tokens: Tensor) -> Tensor:
-    """Tokens (...), or mixtures of tokens (..., V), as vectors (..., E)."""
+    """Embed tokens (...), or mixtures of tokens (..., V).  -> (..., E)"""
     return tokens @ table.weight if tokens.is_floating_point() else table(tokens)
 
 
-def reading(vocabulary: int | None, features: int | None, size: int, scaled: bool = False) -> nn.Embedding | nn.Linear:
-    """What reads tokens, (B, T), or vectors, (B, T, features), as (B, T, size).
+def input_layer(
+    vocabulary: int | None, features: int | None, size: int, scaled: bool = False
+) -> nn.Embedding | nn.Linear:
+    """The layer that maps tokens (B, T), or vectors (B, T, features), to (B, T, size).
 
-    Entries are about 1, or size^-1/2 if `scaled`, as a Transformer begins; of vectors where their components are.
+    Outputs have a standard deviation of about 1, or of size^-1/2 if `scaled`, which Transformers multiply by
+    sqrt(size); for vectors, if their components have one of about 1.
     """
     if vocabulary is not None and features is None:
         return embedding(vocabulary, size) if scaled else nn.Embedding(vocabulary, size)
@@ -36,7 +39,7 @@ def reading(vocabulary: int | None, features: int | None, size: int, scaled: boo
     return matrix
 
 
-class Positioned(nn.Module):
+class AddPositions(nn.Module):
     """Embeddings times sqrt(size), plus positions, with drop-out. Vaswani et al. 2017, section 3.4."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where a token stands, told to a network that has no order of its own."""
+"""Positional encodings."""
 
 import math
 
@@ -14,27 +14,27 @@ class Sinusoidal(nn.Module):
     def __init__(self, *, size: int):
         super().__init__()
         if size % 2:
-            raise ValueError(f"sinusoidal positions need an even size, not {size}")
+            raise ValueError(f"sinusoidal positions need an even size, not {size}: choose an even one")
         self.register_buffer("frequencies", torch.exp(torch.arange(0, size, 2) * (-math.log(10000.0) / size)), False)
-        self.table = torch.zeros(0, size)  # of the positions met so far
+        self.table = torch.zeros(0, size)  # grows to the largest position so far
 
     def forward(self, positions: Tensor) -> Tensor:
         """(...) -> (..., size)"""
         count = int(positions.max()) + 1 if positions.numel() else 0
-        known = self.table.device == self.frequencies.device and self.table.dtype == self.frequencies.dtype
-        if not known or count > len(self.table):
-            with torch.inference_mode(False):  # training will use it too
-                self.table = self.at(torch.arange(2 * count, device=self.frequencies.device))
+        current = self.table.device == self.frequencies.device and self.table.dtype == self.frequencies.dtype
+        if not current or count > len(self.table):
+            with torch.inference_mode(False):  # so that training can use the table too
+                self.table = self.compute(torch.arange(2 * count, device=self.frequencies.device))
         return self.table[positions]
 
-    def at(self, positions: Tensor) -> Tensor:
-        """The same without a table, for positions without an end.  (...) -> (..., size)"""
+    def compute(self, positions: Tensor) -> Tensor:
+        """The same without a table, for streams that may never end.  (...) -> (..., size)"""
         angles = positions[..., None] * self.frequencies
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
 class Learned(nn.Module):
-    """A vector for each position up to a longest one; beyond it, the last is used again."""
+    """A learned vector for each of `longest` positions; the last one serves all beyond."""
 
     def __init__(self, *, size: int, longest: int = 512):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The prediction network of a transducer: what has been written so far, as a vector. Graves 2012, section 2.1."""
+"""The prediction network of a transducer: encodes the tokens written so far. Graves 2012, section 2.1."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Padded, State, hold
 
 
-class Prediction(nn.Module):
-    """A recurrent network over the visible tokens, after BOS. State: {"layers": cells, "written": (rows, size)}."""
+class PredictionNetwork(nn.Module):
+    """A recurrent network over BOS and all tokens but blanks. State: {"layers": cells, "written": (rows, size)}."""
 
     def __init__(
         self,
@@ -33,15 +33,15 @@ class Prediction(nn.Module):
     def start(self, rows: int) -> State:
         return {"layers": self.stack.start(rows), "written": self.embedding.weight.new_zeros(rows, self.size)}
 
-    def step(self, token: Tensor, silent: Tensor, state: State) -> State:
-        """The state after another token; rows whose token is silent keep theirs.  (rows,), (rows,)"""
-        if not maybe_any(~silent):
+    def step(self, token: Tensor, is_blank: Tensor, state: State) -> State:
+        """The state after another token; rows whose token is a blank keep theirs.  (rows,), (rows,)"""
+        if not maybe_any(~is_blank):
             return state
         written, layers = self.stack.step(self.dropout(self.embedding(token)), state["layers"])
-        return hold(silent, {"layers": layers, "written": self.dropout(written)}, state)
+        return hold(is_blank, {"layers": layers, "written": self.dropout(written)}, state)
 
     def forward(self, inputs: Padded) -> Tensor:
-        """What has been written before each place.  (rows, U) -> (rows, U, size)"""
+        """The output after each input.  (rows, U) -> (rows, U, size)"""
         embedded = self.dropout(self.embedding(inputs.values))
         written, _ = self.stack.run(Padded(embedded, inputs.lengths), self.stack.start(len(inputs.lengths)))
         return self.dropout(written)

@@ -1,4 +1,4 @@
-"""A stack of recurrent cells: each layer reads what the one below says."""
+"""A stack of recurrent cells: each layer reads the outputs of the one below."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -11,9 +11,9 @@ from seqloom.types import Padded, State
 
 
 class RecurrentStack(nn.Module):
-    """Runs forward in time. State: {"0": state of the lowest cell, "1": ...}.
+    """State: {"0": state of the bottom cell, "1": ...}.
 
-    With `residual`, a layer adds to its input rather than replacing it (Wu et al. 2016), from the second on.
+    With `residual`, every layer but the first adds its input to its output (Wu et al. 2016).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RecurrentStack(nn.Module):
         return values, after
 
     def join(self, layer: int, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """What the next layer reads."""
+        """The input of the next layer."""
         if self.residual and layer:
             outputs = outputs + inputs
         return self.dropout(outputs) if layer + 1 < len(self.cells) else outputs

@@ -1,6 +1,6 @@
-"""Transformer layers, before or after normalisation. All work on packed positions, so that none is padding.
+"""Transformer layers, with layer normalisation before or after. All work on packed positions, without padding.
 
-Vaswani et al. 2017, section 3.1 (`norm="post"`); Xiong et al. 2020 for `norm="pre"`, which trains without care.
+Vaswani et al. 2017, section 3.1 (`norm="post"`); Xiong et al. 2020 for `norm="pre"`, which needs no warm-up.
 """
 
 from typing import Literal
@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from seqloom.nn.attention.multihead import MultiHead, apart, together
-from seqloom.nn.layers.kv_cache import History
+from seqloom.nn.attention.multihead import MultiHead, fold_rows, unfold_rows
+from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
 from seqloom.nn.ops.packing import Packing
@@ -19,7 +19,7 @@ Norm = Literal["pre", "post"]
 
 
 class Residual(nn.Module):
-    """x + f(norm(x)), or norm(x + f(x))."""
+    """x + f(norm(x)) for "pre", norm(x + f(x)) for "post"."""
 
     def __init__(self, *, size: int, norm: Norm, dropout: float):
         super().__init__()
@@ -31,12 +31,12 @@ class Residual(nn.Module):
         return self.norm(values) if self.before else values
 
     def leave(self, values: Tensor, change: Tensor) -> Tensor:
-        values = self.dropout.added(values, change)
+        values = self.dropout.add(values, change)
         return values if self.before else self.norm(values)
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a bend between, at each position for itself."""
+    """Two linear layers with a ReLU between, position by position."""
 
     def __init__(self, *, size: int, hidden: int, dropout: float):
         super().__init__()
@@ -73,14 +73,14 @@ class TransformerLayer(nn.Module):
     def encode(
         self, values: Tensor, packing: Packing, bias: Tensor | None, weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Positions see what the bias lets them.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)"""
+        """Self-attention under a bias.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)"""
         values, _, weight = self.extend(values, packing, bias, None, weights)
         return values, weight
 
     def extend(
         self, values: Tensor, packing: Packing, bias: Tensor | None, past: Tensor | None, weights: bool = False
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
-        """The same after others whose keys and values are the past, (2, B, heads, t, d); gives those of all as well."""
+        """The same after earlier positions, whose keys and values are `past` (2, B, heads, t, d); also returns all."""
         attention, entered = self.self_attention, self.self_residual.enter(values)
         query, keys, states = attention.queries_keys_values(entered, packing)
         if past is not None:
@@ -94,27 +94,27 @@ class TransformerLayer(nn.Module):
         values: Tensor,
         packing: Packing,
         memory: Memory,
-        history: History,
+        cache: KVCache,
         number: int,
         weights: bool = False,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """New positions see what came before, and the memory. The history has room for them at this layer's number.
+        """New positions attend those before them and the memory. The cache has room for them; this is layer `number`.
 
         (N, size) -> (N, size), and the weights on the memory (rows, heads, U, T) and on nodes (rows, heads, U, nodes).
         """
         attention, entered = self.self_attention, self.self_residual.enter(values)
         new = attention.queries_keys_values(entered, packing)
-        keys, states = history.write(number, new[1:])
-        query = together(new[0], history.sources)
-        context, self_weight = attention.attend(query, keys, states, history.bias, history.causal, weights)
-        change = attention.output(packing.pack_heads(apart(context, packing.width)))
+        keys, states = cache.write(number, new[1:])
+        query = fold_rows(new[0], cache.sources)
+        context, self_weight = attention.attend(query, keys, states, cache.bias, cache.causal, weights)
+        change = attention.output(packing.pack_heads(unfold_rows(context, packing.width)))
         values = self.self_residual.leave(values, change)
         cross_weight = None
         if hasattr(self, "cross_attention"):
             entered = self.cross_residual.enter(values)
-            change, cross_weight = self.cross_attention.look(entered, packing, memory, weights)
+            change, cross_weight = self.cross_attention.attend_memory(entered, packing, memory, weights)
             values = self.cross_residual.leave(values, change)
-        self_weight = None if self_weight is None else apart(self_weight, packing.width)
+        self_weight = None if self_weight is None else unfold_rows(self_weight, packing.width)
         return self.feed(values), cross_weight, self_weight
 
     def feed(self, values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Which tokens of an output are written in which block of its source.
+"""Alignments of tokens to blocks: which tokens of an output are written in which block of its source.
 
 Jaitly et al. 2016, section 2.5, approximate dynamic programming: for each block and each number of tokens written by
-its end, the best way there is kept with the decoder's state, which depends on the way: hence approximate. Of
+its end, only the best path is kept. It is approximate because the decoder's state depends on the whole path. With
 U tokens and B blocks there are C(U + B - 1, U) alignments.
 """
 
@@ -17,24 +17,24 @@ from seqloom.types import Memory, Padded, hold, positions_below, select
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """Outputs with the end of each block inside, as teacher forcing wants them; EOS follows the last."""
+class AlignedTargets:
+    """Inputs and targets of teacher forcing: outputs with a blank at the end of each block, and EOS last."""
 
     inputs: Padded  # (rows, U + blocks + 1)
     targets: Padded
-    possible: Tensor  # (rows,): false where no alignment holds all tokens; such rows are empty blocks
+    possible: Tensor  # (rows,): false if the tokens do not fit into the blocks; such rows have blanks only
 
 
 @torch.no_grad()
 def best_alignment(
     decoder: Online, memory: Memory, targets: Padded, blocks: Tensor, longest: int, beam_size: int = 0
 ) -> Tensor:
-    """How many tokens each block gets, at most `longest`; blocks is how many there are.  (B,) -> (B, blocks)
+    """How many tokens each block gets, at most `longest`; `blocks` (B,) is the number of blocks.  -> (B, blocks)
 
-    Targets are y1 .. yn EOS, a row a source. A beam keeps only so many numbers of tokens at the end of each block.
+    Targets are y1 .. yn EOS, one row per source. `beam_size` > 0 keeps only the best token counts after each block.
     """
-    rows, width = targets.values.shape  # a number of tokens is 0 .. width - 1
-    symbols, silent = targets.lengths[:, None] - 1, decoder.blanks[0]
+    rows, width = targets.values.shape  # token counts are 0 .. width - 1
+    output_lengths, blank = targets.lengths[:, None] - 1, decoder.blanks[0]
     numbers = torch.arange(width, device=targets.lengths.device)
     state = decoder.start_rows(memory, rows * width)
     totals = torch.where(numbers > 0, float("-inf"), 0.0).repeat(rows, 1)  # (B, width)
@@ -47,24 +47,24 @@ def best_alignment(
             scores, now = decoder.step(token, now, memory)
             scores = scores.view(rows, width, -1)
             from_ = (numbers - count).clamp(min=0)
-            ended = (so_far + scores[:, :, silent])[:, from_].masked_fill(numbers < count, float("-inf"))
+            ended = (so_far + scores[:, :, blank])[:, from_].masked_fill(numbers < count, float("-inf"))
             better = ended > best
             best, choice = torch.where(better, ended, best), choice.masked_fill(better, count)
             origin = torch.arange(rows, device=numbers.device)[:, None] * width + from_
             kept = hold(~better.flatten(), select(now, origin.flatten()), kept)
             following = targets.values[:, (numbers + count).clamp(max=width - 1)]  # (B, width)
-            said = scores.gather(2, following[:, :, None])[:, :, 0]
-            so_far = (so_far + said).masked_fill(numbers + count >= symbols, float("-inf"))
+            written = scores.gather(2, following[:, :, None])[:, :, 0]
+            so_far = (so_far + written).masked_fill(numbers + count >= output_lengths, float("-inf"))
             token = following.flatten()
         room = (blocks[:, None] - block - 1) * longest
-        best = best.masked_fill(symbols - numbers > room, float("-inf"))
+        best = best.masked_fill(output_lengths - numbers > room, float("-inf"))
         if beam_size:
             best = best.masked_fill(best < best.topk(min(beam_size, width)).values[:, -1:], float("-inf"))
-        over = block >= blocks[:, None]
-        totals, state = torch.where(over, totals, best), kept
-        choices.append(choice.masked_fill(over, 0))
-        token = torch.full_like(token, silent)
-    reached = symbols
+        past_end = block >= blocks[:, None]
+        totals, state = torch.where(past_end, totals, best), kept
+        choices.append(choice.masked_fill(past_end, 0))
+        token = torch.full_like(token, blank)
+    reached = output_lengths
     counts = []
     for choice in reversed(choices):
         counts.append(choice.gather(1, reached)[:, 0])
@@ -79,16 +79,18 @@ def even_alignment(targets: Padded, blocks: Tensor) -> Tensor:
     return ends.diff(dim=1)
 
 
-def with_ends(targets: Padded, counts: Tensor, blocks: Tensor, bos: int, silent: int, possible: Tensor) -> Aligned:
-    """The outputs with the blank at the end of each block.  (B, blocks)"""
-    symbols = torch.where(possible, targets.lengths - 1, 0)
+def insert_blanks(
+    targets: Padded, counts: Tensor, blocks: Tensor, bos: int, blank: int, possible: Tensor
+) -> AlignedTargets:
+    """Outputs with a blank at the end of each block; `counts` (B, blocks) says how many tokens each block gets."""
+    output_lengths = torch.where(possible, targets.lengths - 1, 0)
     counts = counts * possible[:, None]
-    lengths = symbols + blocks + 1
-    path = torch.full((len(lengths), int(lengths.max())), silent, device=counts.device)
-    places = torch.arange(targets.values.shape[1], device=counts.device)
-    before = (counts.cumsum(1)[:, None] <= places[:, None]) & positions_below(blocks, counts.shape[1])[:, None]
-    real = positions_below(symbols, len(places))
-    path = path.scatter(1, torch.where(real, places + before.sum(2), lengths[:, None] - 1), targets.values)
+    lengths = output_lengths + blocks + 1
+    path = torch.full((len(lengths), int(lengths.max())), blank, device=counts.device)
+    positions = torch.arange(targets.values.shape[1], device=counts.device)
+    earlier = (counts.cumsum(1)[:, None] <= positions[:, None]) & positions_below(blocks, counts.shape[1])[:, None]
+    real = positions_below(output_lengths, len(positions))
+    path = path.scatter(1, torch.where(real, positions + earlier.sum(2), lengths[:, None] - 1), targets.values)
     path = path.scatter(1, lengths[:, None] - 1, targets.values.gather(1, targets.lengths[:, None] - 1))
     begin = torch.full_like(path[:, :1], bos)
-    return Aligned(Padded(torch.cat([begin, path[:, :-1]], dim=1), lengths), Padded(path, lengths), possible)
+    return AlignedTargets(Padded(torch.cat([begin, path[:, :-1]], dim=1), lengths), Padded(path, lengths), possible)

@@ -1,7 +1,7 @@
 """Drop-out by cheap random bits.
 
-torch draws a whole random number an element, which on a processor is a notable part of an update. Sixteen bits tell
-as well whether an element stays: its chance is p to 1/65536.
+torch draws a random number per element, which on a CPU is a notable part of an update. We draw sixteen bits per
+element, so the drop-out rate is p up to 1/65536.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ LEVELS = 2**16
 
 
 class Dropout(nn.Module):
-    """nn.Dropout, and what stands beside it: `added` to something, or after a ReLU."""
+    """nn.Dropout, with fused forms for a residual sum and for a ReLU."""
 
     def __init__(self, p: float = 0.0):
         super().__init__()
@@ -32,7 +32,7 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         return values * factors(values, self.p) if self.active else values
 
-    def added(self, values: Tensor, change: Tensor) -> Tensor:
+    def add(self, values: Tensor, change: Tensor) -> Tensor:
         """values + dropout(change)"""
         return torch.addcmul(values, change, factors(change, self.p)) if self.active else values + change
 
@@ -40,13 +40,13 @@ class Dropout(nn.Module):
         """dropout(max(values, 0)); the values are overwritten."""
         if not self.active:
             return values.relu_()
-        thinned: Tensor = ThinnedRelu.apply(values, self.p)
-        return thinned
+        dropped: Tensor = ReluDropout.apply(values, self.p)
+        return dropped
 
 
 @contextmanager
 def without_dropout(model: nn.Module) -> Iterator[None]:
-    """Meanwhile the model drops nothing, whatever else training means to it."""
+    """Switch drop-out off for a while, and leave everything else of training mode on."""
     layers = [(each, each.p) for each in model.modules() if isinstance(each, Dropout)]
     try:
         for layer, _ in layers:
@@ -57,8 +57,8 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
             layer.p = p
 
 
-class ThinnedRelu(torch.autograd.Function):
-    """The output tells what backward needs: where it is above 0, the input was, and was kept."""
+class ReluDropout(torch.autograd.Function):
+    """Keeps no mask: where the output is above 0, the input was above 0 and was kept."""
 
     @staticmethod
     def forward(context: Any, values: Tensor, p: float) -> Tensor:
@@ -76,15 +76,15 @@ class ThinnedRelu(torch.autograd.Function):
 
 
 def factors(values: Tensor, p: float) -> Tensor:
-    """For each element 0 with probability p, else 1 / (1 - p)."""
+    """For each element 0 with probability p, otherwise 1 / (1 - p)."""
     scale = 1 / (1 - p)
     if values.device.type != "cpu":
         return functional.dropout(torch.ones_like(values), p)
     count = values.numel()
     bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)[:count]
-    # A whole number, at least 1 for those that stay; times enough, it reaches the scale and is cut there.
+    # kept - bits is at least 1 for elements that stay and at most 0 for others: scaled up, it is clamped to scale or 0.
     spread = 1.0 + scale // 1
     kept = round((1 - p) * LEVELS) - LEVELS // 2
-    exact = values.dtype if values.dtype == torch.float64 else torch.float32  # bf16 cannot count so far
-    chosen = torch.rsub(bits.to(exact), kept * spread, alpha=spread).clamp_(0, scale)
-    return chosen.view(values.shape).to(values.dtype)
+    exact = values.dtype if values.dtype == torch.float64 else torch.float32  # bf16 cannot represent these integers
+    scaled = torch.rsub(bits.to(exact), kept * spread, alpha=spread).clamp_(0, scale)
+    return scaled.view(values.shape).to(values.dtype)

@@ -1,6 +1,7 @@
-"""Where a row of an online decoder stands in its source, and what it may say there.
+"""The frame of each row of an online decoder, and what it may write there.
 
-A frame (rows,) counts states from the beginning of the source; a memory may have forgotten some of the first.
+A frame (rows,) is an index into the encoder states, counted from the beginning of the source; a memory may have dropped
+the first ones (`memory.offset`).
 """
 
 import torch
@@ -12,22 +13,22 @@ NEVER = float("-inf")
 
 
 def at_frame(entry: Tensor, frame: Tensor, memory: Memory) -> Tensor:
-    """An entry of the memory where each row stands; that of the last state beyond it.  (B, T, D) -> (rows, D)"""
+    """The entry at each row's frame; beyond the end, the last one.  (B, T, D) -> (rows, D)"""
     owner = memory.owner(len(frame))
     if not entry.shape[1]:
         return entry.new_zeros(len(frame), entry.shape[2])
     return entry[owner, (frame - memory.offset).clamp(0, entry.shape[1] - 1)]
 
 
-def left(frame: Tensor, memory: Memory) -> Tensor:
-    """How many states each row has before it, that where it stands among them.  (rows,)"""
+def frames_left(frame: Tensor, memory: Memory) -> Tensor:
+    """How many frames each row has left to read, the current one included.  (rows,)"""
     return memory.offset + memory.lengths[memory.owner(len(frame))] - frame
 
 
-def closing(scores: Tensor, frame: Tensor, memory: Memory, eos: int) -> Tensor:
-    """Scores, except that past the last state EOS alone has one, or nothing has while more may come.  (rows, V)"""
-    over = (left(frame, memory) <= 0)[:, None]
+def mask_after_last_frame(scores: Tensor, frame: Tensor, memory: Memory, eos: int) -> Tensor:
+    """Past the last frame, mask everything but EOS, and EOS too while the memory may still grow.  (rows, V)"""
+    past_end = (frames_left(frame, memory) <= 0)[:, None]
     ended = torch.full_like(scores, NEVER)
     if memory.closed:
         ended[:, eos] = 0
-    return torch.where(over, ended, scores)
+    return torch.where(past_end, ended, scores)

@@ -1,7 +1,7 @@
-"""Linear maps, and what a processor needs to make them quickly for a few rows.
+"""Linear maps, fast for a few rows on a CPU.
 
-A product of few rows is as fast as memory gives the weight, and it gives one that lies input by input much faster to a
-map that widens. Outside training such a weight is kept turned.
+Small products are memory-bound, and a map that widens reads a transposed weight much faster: so the weights of a model
+that is frozen for inference (`Model.freeze`) have their transposes cached. Weights that may still be trained have none.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 FEW = 16  # rows
-copies: dict[tuple[int, ...], tuple[list[tuple[int, int]] | None, Tensor | None]] = {}  # of living weights
+weight_cache: dict[tuple[Any, ...], Tensor] = {}  # copies of frozen weights, for as long as the weights live
 
 
 class Linear(nn.Linear):
-    """nn.Linear by `linear`."""
+    """nn.Linear through `linear`."""
 
     def forward(self, values: Tensor) -> Tensor:
         return linear(values, self.weight, self.bias)
@@ -27,65 +28,68 @@ class Linear(nn.Linear):
 
 def linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """values . weight^T + bias.  (..., I) -> (..., O)"""
-    if not is_turned(values, weight):
+    if not transposing_pays(values, weight):
         return functional.linear(values, weight, bias)
-    return few(values, kept((weight,), turned=True), bias)
+    return multiply(values, cached_weight((weight,), transpose=True), bias)
 
 
-def plus_linear(sum_so_far: Tensor, values: Tensor, weight: Tensor) -> Tensor:
-    """sum_so_far + values . weight^T.  (rows, O), (rows, I) -> (rows, O)"""
-    matrix = kept((weight,), turned=True) if is_turned(values, weight) else weight.t()
-    return torch.addmm(sum_so_far, values, matrix)
+def plus_linear(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    """total + values . weight^T.  (rows, O), (rows, I) -> (rows, O)"""
+    matrix = cached_weight((weight,), transpose=True) if transposing_pays(values, weight) else weight.t()
+    return torch.addmm(total, values, matrix)
 
 
-def is_turned(values: Tensor, weight: Tensor) -> bool:
-    """Whether a turned copy of the weight pays."""
-    if torch.is_grad_enabled() or torch.compiler.is_exporting():
-        return False
+def is_frozen(weight: Tensor) -> bool:
+    """Whether a weight is fixed for good. Exported graphs hold the weights themselves, not copies."""
+    return not weight.requires_grad and not torch.is_grad_enabled() and not torch.compiler.is_exporting()
+
+
+def transposing_pays(values: Tensor, weight: Tensor) -> bool:
     outputs, inputs = weight.shape
-    return outputs > inputs and values.numel() <= FEW * inputs and weight.device.type == "cpu"
+    few = values.numel() <= FEW * inputs
+    return few and outputs > inputs and weight.device.type == "cpu" and is_frozen(weight)
 
 
 def linear_of_several(values: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
-    """The outputs of several maps of the same values, side by side, in one product.  (..., I) -> (..., all O)"""
+    """Several linear maps of the same values in one product, outputs concatenated.  (..., I) -> (..., sum of O)"""
     weights, biases = tuple(each.weight for each in maps), tuple(each.bias for each in maps)
-    if torch.is_grad_enabled() or weights[0].device.type != "cpu":
+    if weights[0].device.type != "cpu" or not is_frozen(weights[0]):
         return functional.linear(values, torch.cat(weights), torch.cat(biases))
     if values.numel() > FEW * values.shape[-1]:
-        return functional.linear(values, kept(weights), kept(biases))
-    return few(values, kept(weights, turned=True), kept(biases))
+        return functional.linear(values, cached_weight(weights), cached_weight(biases))
+    return multiply(values, cached_weight(weights, transpose=True), cached_weight(biases))
 
 
-def few(values: Tensor, turned: Tensor, bias: Tensor | None) -> Tensor:
-    """values . turned + bias.  (..., I), (I, O) -> (..., O)"""
+def multiply(values: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    """values . matrix + bias.  (..., I), (I, O) -> (..., O)"""
     flat = values.reshape(-1, values.shape[-1])
-    product = flat @ turned if bias is None else torch.addmm(bias, flat, turned)
-    return product.view(*values.shape[:-1], turned.shape[1])
+    product = flat @ matrix if bias is None else torch.addmm(bias, flat, matrix)
+    return product.view(*values.shape[:-1], matrix.shape[1])
 
 
-def kept(weights: tuple[Tensor, ...], turned: bool = False) -> Tensor:
-    """Several weights as one, turned or not: a copy that is made once, and anew when one of them has changed."""
-    key = (*map(id, weights), turned)
-    versions = [(weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights]
-    found, copy = copies.get(key, (None, None))
-    if found != versions:
+def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tensor:
+    """Frozen weights concatenated, and transposed on request: copied once, then cached."""
+    key = (*map(identity, weights), transpose)
+    if key not in weight_cache:
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]
-        copy = (joined.t() if turned else joined).detach().contiguous()
-        if found is None:
-            weakref.finalize(weights[0], copies.pop, key, None)
-        copies[key] = versions, copy
-    assert copy is not None
-    return copy
+        weight_cache[key] = (joined.t() if transpose else joined).detach().contiguous()
+        weakref.finalize(weights[0], weight_cache.pop, key, None)
+    return weight_cache[key]
 
 
-def forget_copies() -> None:
-    """Training is about to change weights, and some optimisers do so without a trace."""
-    copies.clear()
+def identity(weight: Tensor) -> tuple[int, int, int]:
+    """A key that changes when a weight is loaded, moved or written to."""
+    return id(weight), weight.data_ptr(), 0 if weight.is_inference() else weight._version
+
+
+def clear_weight_cache() -> None:
+    """Call before frozen weights change."""
+    weight_cache.clear()
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The last layer of a decoder: logits of what it has thought, by a matrix of its own or that of its embedding."""
+    """The last layer of a decoder, hidden vectors to logits: a matrix of its own, or the embedding's (tied)."""
 
     weight: Tensor  # (V, D)
     bias: Tensor | None = None  # (V,)
@@ -96,7 +100,7 @@ class Projection:
 
 
 def projection(output: nn.Module | None, embedding: nn.Embedding) -> Projection | nn.Module:
-    """By the output layer of a decoder, or by its embedding; a layer that is more than a matrix stays what it is."""
+    """The output layer of a decoder, or its embedding if tied; a layer that is not nn.Linear is returned as it is."""
     if output is None:
         return Projection(embedding.weight)
     return Projection(output.weight, output.bias) if type(output) is nn.Linear else output

@@ -1,7 +1,7 @@
-"""Real positions of a padded batch side by side, so that no layer works on padding.
+"""Packing: the real positions of a padded batch side by side, so that no layer computes padding.
 
-What looks at each position for itself works on packed values (N, ...); attention, which looks across, works on padded
-ones. Going either way is a copy of rows, and its gradient the way back.
+Position-wise layers work on packed values (N, ...), attention on padded ones. Packing and unpacking copy rows, and each
+is the gradient of the other.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from torch.autograd.function import once_differentiable
 
 @dataclass(frozen=True)
 class Route:
-    """Between packed rows and padded places, both counted from 0."""
+    """Indices that map packed rows to padded positions and back."""
 
-    rows: Tensor  # (padded,): which row stands at each place; 0 at padding
-    places: Tensor  # (packed,): where each row stands
-    padding: Tensor  # places without a row
+    rows: Tensor  # (padded,): the packed row of each padded position; 0 at padding
+    positions: Tensor  # (packed,): the padded position of each packed row
+    padding: Tensor  # the padded positions without a row
 
 
 class Packing:
-    """Where the N real positions of B rows stand among their B * T."""
+    """Which N of the B * T positions of a padded batch are real, and how to move values between both layouts."""
 
     def __init__(self, mask: Tensor, full: bool | None = None):
         self.mask = mask  # (B, T)
@@ -33,12 +33,12 @@ class Packing:
         self.routes: dict[tuple[int, int], Route] = {}
 
     @classmethod
-    def full_of(cls, rows: int, width: int, device: torch.device) -> Packing:
-        """Rows without padding."""
+    def unpadded(cls, rows: int, width: int, device: torch.device) -> Packing:
+        """A batch without padding."""
         return cls(torch.ones(rows, width, dtype=torch.bool, device=device), True)
 
     def offsets(self, start: Tensor | None = None) -> Tensor:
-        """Where in its row each real position stands, counted from 0 or from a start for each row.  (N,)"""
+        """The index of each real position in its row, counted from 0 or from each row's `start` (B,).  (N,)"""
         offsets = torch.arange(self.width, device=self.mask.device)
         return self.pack(offsets.expand(self.rows, -1) if start is None else start[:, None] + offsets)
 
@@ -73,30 +73,30 @@ class Packing:
         return pack(values.reshape(-1, size), self.route(heads)).view(-1, heads * size)
 
     def route(self, heads: int = 1, parts: int = 1) -> Route:
-        """Between (N, parts, heads) and (parts, B, heads, T)."""
+        """Between (N, parts, heads) and (parts, B, heads, T), built on first use."""
         if (heads, parts) not in self.routes:
-            self.routes[heads, parts] = self.find_route(heads, parts)
+            self.routes[heads, parts] = self.build_route(heads, parts)
         return self.routes[heads, parts]
 
-    def find_route(self, heads: int, parts: int) -> Route:
+    def build_route(self, heads: int, parts: int) -> Route:
         real = self.mask[None, :, None].expand(parts, -1, heads, -1).flatten()
-        numbers = (self.mask.flatten().cumsum(0) - 1).view(self.mask.shape)  # (B, T), of real positions
+        numbers = (self.mask.flatten().cumsum(0) - 1).view(self.mask.shape)  # (B, T): packed indices
         part = torch.arange(parts, device=real.device)[:, None, None, None]
         head = torch.arange(heads, device=real.device)[:, None]
         rows = ((numbers[:, None] * parts + part) * heads + head).flatten().masked_fill_(~real, 0)
-        found = real.nonzero()[:, 0]
-        places = torch.empty_like(found)
-        places[rows[found]] = found
-        return Route(rows, places, (~real).nonzero()[:, 0])
+        real_positions = real.nonzero()[:, 0]
+        positions = torch.empty_like(real_positions)
+        positions[rows[real_positions]] = real_positions
+        return Route(rows, positions, (~real).nonzero()[:, 0])
 
 
 class Pack(torch.autograd.Function):
-    """The rows at all real places."""
+    """The rows at all real positions."""
 
     @staticmethod
     def forward(context: Any, values: Tensor, route: Route) -> Tensor:
         context.route = route
-        return values.index_select(0, route.places)
+        return values.index_select(0, route.positions)
 
     @staticmethod
     @once_differentiable
@@ -105,7 +105,7 @@ class Pack(torch.autograd.Function):
 
 
 class Unpack(torch.autograd.Function):
-    """Rows at their places, zeros elsewhere."""
+    """Rows at their positions, zeros elsewhere."""
 
     @staticmethod
     def forward(context: Any, values: Tensor, route: Route) -> Tensor:
@@ -115,7 +115,7 @@ class Unpack(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, context.route.places), None
+        return gradient.index_select(0, context.route.positions), None
 
 
 def pack(values: Tensor, route: Route) -> Tensor:

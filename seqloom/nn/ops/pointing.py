@@ -1,6 +1,6 @@
-"""A vocabulary and a pointer as one distribution: p(w) = g p_vocabulary(w) + sum of what points at places of w.
+"""A vocabulary and a pointer as one distribution: p(w) = g p_vocabulary(w) + the pointer's mass on occurrences of w.
 
-In logarithms, so that a token nobody points at keeps its digits; what is scattered is one place a token, not all.
+In log space, so that small vocabulary probabilities keep their precision.
 """
 
 import torch
@@ -8,15 +8,16 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def pointed(log_probs: Tensor, shares: Tensor, symbols: Tensor, chosen: Tensor) -> Tensor:
-    """Log-probabilities (rows, U, V), each token's share of the pointer added. The others are (rows, U, T).
+def add_pointer_probs(log_probs: Tensor, shares: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+    """Log-probabilities (rows, U, V) with the pointer's probabilities added. The other arguments are (rows, U, T).
 
-    Shares stand at places: what all places of the same token have together. Of these one is chosen to add it.
+    `shares` holds at each position the pointer's total probability of the token there; `chosen` marks one position per
+    token, so that it is added once.
     """
-    beyond = log_probs.shape[-1]
-    places = torch.where(chosen, symbols, beyond)
-    tiny = torch.finfo(shares.dtype).tiny  # a share may be too small for a number; its logarithm is one
-    before = log_probs.gather(-1, places.clamp(max=beyond - 1))
+    size = log_probs.shape[-1]
+    index = torch.where(chosen, tokens, size)
+    tiny = torch.finfo(shares.dtype).tiny  # a share may underflow to 0, which has no logarithm
+    before = log_probs.gather(-1, index.clamp(max=size - 1))
     after = torch.logaddexp(before, shares.clamp(min=tiny).log())
-    room = functional.pad(log_probs, (0, 1))  # a token for all that is not chosen, taken away again
-    return room.scatter(-1, places, after)[..., :beyond]
+    padded = functional.pad(log_probs, (0, 1))  # one more entry takes all that is not chosen, and is cut off again
+    return padded.scatter(-1, index, after)[..., :size]

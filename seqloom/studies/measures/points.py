@@ -27,11 +27,11 @@ def by_points(generator: str, count: int, *numbers: int) -> Callable[[Predictor,
     """The metrics of the task on `count` examples of each number of points."""
 
     def measure(model: Predictor, data: Splits) -> Measures:
-        from seqloom.data.generators.catalogue import generated
+        from seqloom.data.generators.catalogue import make_examples
 
         found: Measures = {}
         for number in numbers:
-            measured = model.evaluate(generated(generator, count, 2, {"shortest": number, "longest": number}))
+            measured = model.evaluate(make_examples(generator, count, 2, {"shortest": number, "longest": number}))
             found |= {f"{name}, n = {number}": value for name, value in measured.items()}
         return found
 
@@ -59,13 +59,13 @@ def example_answers(generator: str, *numbers: int) -> Callable[[Predictor, Split
     """Answers to one example of each number of points, for the picture; by default three as in the test set."""
 
     def show(model: Predictor, data: Splits) -> dict[str, Any]:
-        from seqloom.data.generators.catalogue import generated
+        from seqloom.data.generators.catalogue import make_examples
         from seqloom.metrics.points import places_of, points_of
 
         usual = len(test_examples(model, data)[0].source.split())
         shown = []
         for seed, number in enumerate(numbers or (usual,) * 3, start=3):
-            (example,) = generated(generator, 1, seed, {"shortest": number, "longest": number})
+            (example,) = make_examples(generator, 1, seed, {"shortest": number, "longest": number})
             (answer,) = model.predict([example.source])
             shown.append(
                 {

@@ -20,12 +20,12 @@ def examples_of(
 
     @cache  # several runs may ask for it
     def make(folder: Path) -> Splits:
-        from seqloom.data.generators.catalogue import as_lines, generated
+        from seqloom.data.generators.catalogue import as_lines, make_examples
 
-        examples = generated(name, train if unseen else train + test, 1, settings)
+        examples = make_examples(name, train if unseen else train + test, 1, settings)
         known, others = examples[:train], examples[train:]
         if unseen:
-            others = generated(name, test, 2, {**settings, **unseen})
+            others = make_examples(name, test, 2, {**settings, **unseen})
         return Splits(
             write_file(folder, f"{called or name}-train.tsv", as_lines(known)),
             None,

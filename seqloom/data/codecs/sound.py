@@ -1,0 +1,95 @@
+"""Sound as samples: of WAV and FLAC files and of arrays, one channel, resampled."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.errors import SeqloomError, UnreadableError, shown
+
+FULL_SCALE = {"int16": 2**15, "int32": 2**31}  # the integer that is 1.0
+CHANNELS = 64  # at most: a longer second axis must be time
+UNKNOWN_SIZE = 2**31 - 2**20  # a recorder that writes to a pipe puts this size, or a larger one, into the header
+RESAMPLED: set[tuple[int, int]] = set()  # rates, before and after, that were reported
+
+
+def is_path(value: Any) -> bool:
+    """Whether a value names a file."""
+    return isinstance(value, (str, os.PathLike))
+
+
+def read_content(path: Any) -> bytes:
+    """The bytes of a file."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise UnreadableError(f"{path}: there is no such file; expected the path of a recording") from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        reason = getattr(error, "strerror", None) or error
+        raise UnreadableError(f"{path} cannot be read: {reason}; expected the path of a recording") from None
+
+
+def from_file(path: Any, content: bytes | None = None) -> tuple[np.ndarray, int]:
+    """The samples of a file and their rate."""
+    content = read_content(path) if content is None else content
+    expected = "expected a complete WAV or FLAC file"
+    if content[:4] == b"RIFF" and len(content) < int.from_bytes(content[4:8], "little") + 8 < UNKNOWN_SIZE:
+        raise UnreadableError(f"{path} is cut off: its header promises more; {expected}")  # libsndfile accepts it
+    soundfile = library("soundfile")
+    try:
+        samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
+    except soundfile.SoundFileError as error:
+        reason = getattr(error, "error_string", str(error)).removeprefix("Error : ").rstrip(".")
+        raise UnreadableError(f"{path} is not a readable sound file ({reason}); {expected}") from None
+    return mono(samples, str(path)), rate
+
+
+def from_python(value: Any, rate: int) -> tuple[np.ndarray, int]:
+    """The samples of an array, or of (samples, rate), and their rate."""
+    expected = "expected samples, or (samples, rate)"
+    if isinstance(value, tuple):
+        if len(value) != 2 or not isinstance(value[1], (int, float, np.number)) or not 1 <= value[1] < 1e7:
+            raise UnreadableError(f"the sound {shown(value)} is not (samples, rate); {expected}")
+        value, rate = value[0], int(value[1])
+    try:
+        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    except ValueError:  # lists of different lengths
+        raise UnreadableError(f"the sound {shown(value)} is ragged; {expected}") from None
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] > CHANNELS):
+        raise UnreadableError(f"the sound has the shape {list(array.shape)}; expected [samples] or [samples, channels]")
+    if array.dtype.kind != "f" and array.dtype.name not in FULL_SCALE and array.size:
+        kinds = "floats from -1 to 1, int16 or int32"
+        raise UnreadableError(f"the sound {shown(value)} holds {array.dtype} values; expected {kinds}")
+    samples = array.astype(np.float32) / np.float32(FULL_SCALE.get(array.dtype.name, 1))
+    return mono(samples, "the sound"), rate
+
+
+def mono(samples: np.ndarray, name: str) -> np.ndarray:
+    """The mean of the channels.  (n,) or (n, channels) -> (n,)"""
+    samples = samples.mean(1, dtype=np.float32) if samples.ndim == 2 else samples
+    if not np.isfinite(samples).all():
+        raise UnreadableError(f"{name} has samples that are not finite; expected numbers from -1 to 1")
+    return samples
+
+
+def resampler(name: str, before: int, after: int) -> Any:
+    """A stream from one sample rate to another, which is reported once per process."""
+    if (before, after) not in RESAMPLED:
+        RESAMPLED.add((before, after))
+        message = f"{name} has {before:,} samples per second; like all of that rate it is resampled to {after:,}."
+        print(message, file=sys.stderr)
+    return library("soxr").ResampleStream(before, after, 1, dtype="float32")
+
+
+def library(name: str) -> Any:
+    """A library of the extra "audio"."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise SeqloomError('sound needs the extra "audio": pip install "seqloom[audio]"') from None

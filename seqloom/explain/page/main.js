@@ -1,0 +1,3 @@
+import { show } from "./show.js";
+
+show(JSON.parse(document.getElementById("explanation").textContent));

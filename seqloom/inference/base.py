@@ -1,0 +1,52 @@
+"""What people can do with any system, trained or exported. There is no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom.contracts import Task
+from seqloom.data.readers import Tally
+from seqloom.inference.candidates import best_predictions, candidates
+from seqloom.inference.evaluation import evaluate, read_examples
+from seqloom.inference.find import Prediction
+from seqloom.inference.system import System
+from seqloom.types import Example
+
+
+class BasePredictor:
+    """A system as people hold it: each method is a function of the system."""
+
+    def __init__(self, system: System):
+        self.system = system
+
+    @property
+    def task(self) -> Task:
+        return self.system.task
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        return self.system.recipe
+
+    @property
+    def path(self) -> Path | None:
+        return self.system.path
+
+    def predict(self, sources: Sequence[Any], **options: Any) -> list[Any]:
+        """The best output of each source. Options are those of `candidates`."""
+        return [found.text for found in best_predictions(self.system, sources, **options)]
+
+    def candidates(self, sources: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+        """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
+        return candidates(self.system, sources, **options)
+
+    def evaluate(self, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
+        """The task's metrics on a file, examples or pairs; the perplexity of a language model."""
+        return evaluate(self.system, examples, **options)
+
+    def examples(
+        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+    ) -> Iterator[Example]:
+        """The examples of files, read as the run's training data was."""
+        return read_examples(self.system, paths, skip_bad=skip_bad, tally=tally)

@@ -1,0 +1,120 @@
+"""Which recipe a training follows: a given one, that of an earlier run, or one chosen from the data."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom.config.automatic import recipe_for
+from seqloom.config.complete import complete, fill, sections
+from seqloom.config.recipes import difference, override, read_recipe
+from seqloom.data.lines import is_pipe, paths_of
+from seqloom.data.readers import examples
+from seqloom.data.report import Report
+from seqloom.data.survey import survey
+from seqloom.errors import SeqloomError
+from seqloom.storage.run import Run
+from seqloom.train.display import Display
+
+Data = Any  # a path, two paths of line-aligned files, or a list of pairs
+Recipe = dict[str, Any]
+LENGTH_OF_TEXT = 400  # tokens that a model of running text generates, unless the recipe sets another number
+MAY_CHANGE = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "data")
+FROM_DATA = ("length_ratio", "length_offset")  # keys of the decoder that are set from the data
+
+
+def choose_recipe(
+    recipe: str | Path | Recipe | None, data: Data, settings: Sequence[str], trust: bool, display: Display
+) -> tuple[Recipe, str]:
+    """A recipe by name, path or content, that of the run to start from, or one that suits the data; and its origin."""
+    if isinstance(recipe, dict):
+        return recipe, "recipe"
+    if recipe is not None:
+        return read_recipe(recipe, trust), str(recipe)
+    if data is None:
+        raise SeqloomError("nothing to train on: give --data FILE, a recipe, or both")
+    given = override({}, list(settings))
+    if "init" in given:
+        other = Run.open(str(given["init"]))
+        origin = str(other.path / "config.toml")
+        theirs = without_data(complete(other.recipe(), origin, trust))
+        display.say(f"The recipe is that of {other.path}.")
+        return theirs, origin
+    reading = fill(sections()["data"], given.get("data", {}), "data", trust)
+    options = {name: reading[name] for name in ("skip_bad", "max_characters")}
+    try:
+        choice = recipe_for(survey(examples(data, columns=2, **options)))
+    except SeqloomError as error:
+        if "not 1 column" in str(error):
+            raise SeqloomError(
+                f"{error}. For a language model name a recipe: text-lstm for a running text, char-lm for single lines"
+            ) from None
+        raise
+    for reason in choice.reasons:
+        display.say(reason)
+    return override(read_recipe(choice.recipe), choice.settings), choice.recipe
+
+
+def resumed_recipe(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str], trust: bool) -> Recipe:
+    """The recipe of a run, perhaps with other limits; any other change is refused."""
+    origin = str(run.path / "config.toml")
+    before = complete(run.recipe(), origin, trust)
+    after = complete(override(before, list(settings)), origin, trust)
+    if recipe is not None:
+        origin, given = ("recipe", recipe) if isinstance(recipe, dict) else (str(recipe), read_recipe(recipe, trust))
+        given = complete(override(given, list(settings)), origin, trust)
+        derived = ("init", *(f"decoder.{name}" for name in FROM_DATA))
+        changed = [key for key in difference(before, given) if key not in derived]
+        after["train"] = given["train"]
+    else:
+        changed = difference(before, after)
+    refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
+    if refused:
+        raise SeqloomError(
+            f"{run.path} was trained with another recipe ({', '.join(refused[:4])} changed): "
+            "resume with the old values, or start a new training in another --out"
+        )
+    return after
+
+
+def initial_run(full: Recipe, trust: bool) -> Run:
+    """Fine-tuning: the run to take vocabularies and weights from. Its codecs must be set as ours are."""
+    run = Run.open(full["init"])
+    theirs = complete(run.recipe(), str(run.path / "config.toml"), trust)["task"]
+    if theirs["type"] != full["task"]["type"]:
+        kinds = f'"{theirs["type"]}", not "{full["task"]["type"]}"'
+        raise SeqloomError(
+            f"init = {run.path}: its task.type is {kinds}; take a run of the same task, or give no recipe"
+        )
+    keys = difference(theirs, full["task"])
+    if different := [key for key in keys if key.startswith(("source", "target", "joint"))]:
+        raise SeqloomError(
+            f"init = {run.path}: its recipe has another {', '.join(f'task.{key}' for key in different[:4])}, and its "
+            f"weights belong to its own vocabularies: set these as in {run.path / 'config.toml'}, or give no recipe"
+        )
+    return run
+
+
+def without_data(recipe: Recipe) -> Recipe:
+    """The recipe of a run without its data and what was set from them."""
+    recipe = copy.deepcopy({name: table for name, table in recipe.items() if name not in ("data", "init")})
+    for name in FROM_DATA:
+        recipe["decoder"].pop(name, None)
+    return recipe
+
+
+def add_data(full: Recipe, given: Recipe, data: Data, valid: Data, report: Report) -> None:
+    """Complete a recipe from the data: how long outputs may get, unless given, and which files to resume with."""
+    decoder, ratio = full["decoder"], report.length_ratio
+    if "length_ratio" in decoder and "length_ratio" not in given["decoder"]:
+        decoder["length_ratio"] = round(ratio, 3)
+    if ratio == 0 and "length_offset" in decoder and "length_offset" not in given["decoder"]:  # a language model
+        decoder["length_offset"] = LENGTH_OF_TEXT if report.running else report.longest_target + 1
+    for name, values in (("train", data), ("valid", valid)):
+        paths = paths_of(values)
+        if paths and not any(map(is_pipe, paths)):  # a pipe cannot be read again
+            absolute = [os.path.abspath(path) for path in paths]  # a run may be resumed from another folder
+            full["data"][name] = absolute[0] if len(absolute) == 1 else absolute

@@ -1,0 +1,106 @@
+"""Save a training and resume it: a resumed training equals an unbroken one bit for bit.
+
+A checkpoint is three files:
+    model.safetensors       the weights to predict with: their moving average, if there is one
+    optimiser.safetensors   the state of the optimiser; as NAME/weight the weights that the first file does not have
+                            (those of the objective and, beside a moving average, those of the model); as carried/...
+                            the decoder states of a running text
+    trainer.json            "standing": the TrainingState; "scalars": numbers of the optimiser's state; "order": what
+                            the batches and the stored state depend on
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from seqloom.compute.threads import choose_threads
+from seqloom.config.settings import Settings
+from seqloom.errors import SeqloomError
+from seqloom.storage import weights
+from seqloom.storage.environment import store_environment, stored_threads
+from seqloom.storage.run import Checkpoint, Run
+from seqloom.train import processes
+from seqloom.train.batches import Batches
+from seqloom.train.optimiser import NamedOptimiser
+from seqloom.train.state import TrainingState
+from seqloom.train.training import Training
+from seqloom.types import flatten, nest
+
+WEIGHT, CARRIED = "/weight", "carried/"
+
+
+@dataclass(frozen=True)
+class Checkpointer:
+    run: Run
+    training: Training
+    optimiser: NamedOptimiser
+    batches: Batches
+    settings: Settings
+    state: TrainingState
+
+    def save(self, seconds: float) -> None:
+        """Write a checkpoint, and remove those that are neither the newest nor among the best."""
+        carried = processes.gather_states(self.batches.carried)  # before the others leave
+        if not processes.is_lead():
+            return
+        tensors, scalars = self.optimiser.state()
+        tensors |= {f"{CARRIED}{name}": value for name, value in flatten(carried).items()}
+        for name, value in weights.weights_of(self.training).items():
+            if self.training.average or not name.startswith("model."):
+                tensors[f"{name}{WEIGHT}"] = value
+        state = replace(self.state, seconds=seconds, metrics=self.run.metrics_size())
+        trainer = {"standing": asdict(state), "scalars": scalars, "order": self.order()}
+        self.run.save(state.step, model=self.training.weights(), optimiser=tensors, trainer=trainer)
+        self.run.prune(entry["step"] for entry in state.best)
+
+    def resume(self) -> list[str]:
+        """Continue from the newest checkpoint, if there is one; lines for the display."""
+        newest = self.run.newest()
+        if self.training.device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
+            choose_threads(self.settings.threads, stored_threads(self.run.path) if newest else 0)
+        lines = self.load(newest) if newest else []
+        if processes.is_lead():
+            self.run.truncate_metrics(self.state.metrics)
+            environment = {"device": str(self.training.device), "processes": processes.world_size()}
+            changes = store_environment(self.run.path, **environment)
+            lines += changes if newest else []
+            if self.state.best:  # a crash may have come between a checkpoint and its publication
+                self.run.publish(self.run.checkpoint(self.state.best[0]["step"]).model())
+        processes.wait()
+        return [*lines, f"resumed at step {self.state.step}"] if newest else []
+
+    def load(self, checkpoint: Checkpoint) -> list[str]:
+        """Load a checkpoint, or say why it does not fit; lines for the display."""
+        trainer, model, tensors = checkpoint.trainer(), checkpoint.model(), checkpoint.optimiser()
+        before, device = trainer["order"], self.training.device
+        if before["optimiser"] != self.settings.optimiser or before["ema"] != bool(self.settings.ema):
+            raise SeqloomError(
+                f"{checkpoint.path}: was trained with optimiser {before['optimiser']} and "
+                f"ema {'on' if before['ema'] else 'off'}; resume with these, or begin another run"
+            )
+        own = {key.removesuffix(WEIGHT): tensors.pop(key) for key in list(tensors) if key.endswith(WEIGHT)}
+        carried = {
+            key.removeprefix(CARRIED): tensors.pop(key).to(device) for key in list(tensors) if key.startswith(CARRIED)
+        }
+        weights.load(self.training, {f"model.{name}": value for name, value in model.items()} | own, checkpoint.path)
+        if self.training.average:
+            self.training.average.weights = {name: value.to(device) for name, value in model.items()}
+        self.optimiser.load(tensors, trainer["scalars"], str(checkpoint.path / "optimiser.safetensors"))
+        self.state.restore(trainer["standing"])
+        changed = [name for name, value in self.order().items() if before.get(name, value) != value]
+        self.batches.carried = {} if changed else processes.own_states(nest(carried))
+        return [f"{', '.join(changed)} changed: the batches are not those of an unbroken run"] if changed else []
+
+    def order(self) -> dict[str, Any]:
+        """What the batches and the stored state depend on."""
+        settings, corpus = self.settings, self.batches.corpus
+        return {
+            "optimiser": settings.optimiser,
+            "ema": bool(settings.ema),
+            "seed": self.batches.seed,
+            "tokens": settings.tokens,
+            "accumulate": settings.accumulate,
+            "examples": len(corpus),
+            "symbols": int(corpus.lengths[:, 1].sum()),
+        }

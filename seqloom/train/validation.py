@@ -1,0 +1,162 @@
+"""Validation: measure the validation set, keep the best weights, average the best at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from seqloom.config.build import build_part
+from seqloom.config.settings import Settings
+from seqloom.contracts import Task
+from seqloom.data.batching import Plan
+from seqloom.errors import SeqloomError, nearest
+from seqloom.inference.candidates import best_predictions
+from seqloom.inference.system import System
+from seqloom.storage import weights
+from seqloom.storage.history import Results
+from seqloom.storage.run import Run
+from seqloom.train import processes
+from seqloom.train.log import Log
+from seqloom.train.state import TrainingState
+from seqloom.train.training import Training
+from seqloom.types import Batch, Example, State
+
+if TYPE_CHECKING:
+    from seqloom.data.corpus import Corpus
+
+Sample = tuple[str, str, str]  # source, prediction, reference
+Evaluate = Callable[[nn.Module], tuple[Results, Sequence[Sample]]]
+PLACE = 2**32 - 1  # seeds the random numbers of a validation: no micro-batch has this place in an update
+
+
+class Validation:
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        collate: Callable[[Corpus, np.ndarray], Batch],
+        in_order: Callable[..., Plan],
+        evaluate: Evaluate | None,
+        higher_is_better: Callable[[str], bool],
+        training: Training,
+        settings: Settings,
+        state: TrainingState,
+        run: Run,
+        log: Log,
+    ):
+        self.corpus, self.collate, self.in_order, self.evaluate = corpus, collate, in_order, evaluate
+        self.training, self.settings, self.state, self.run, self.log = training, settings, state, run, log
+        self.select_by = settings.select_by or "loss"
+        lower = self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by)
+        self.sign = -1.0 if lower else 1.0
+
+    def validate(self) -> bool:
+        """Measure the weights to predict with; whether they are the best so far."""
+        average, model = self.training.average, self.training.model
+        with average.applied(model) if average else nullcontext():
+            results = self.measure()
+        best = self.state.add_validation(results, results[self.select_by], sign=self.sign, keep=self.settings.keep)
+        self.log.validation(results, best)
+        return best
+
+    @torch.no_grad()
+    def measure(self) -> Results:
+        """The loss, shared by all processes, and the metrics, which the lead computes."""
+        training, device = self.training, self.training.device
+        training.eval()
+        training.seed_random_numbers(self.state.step, PLACE)
+        plan = self.in_order(self.corpus.lengths, self.settings.tokens)
+        numbers = range(processes.rank(), len(plan), processes.world_size())
+        if plan.stride:  # windows of one text, one after the other: the lead reads them all
+            numbers = range(len(plan) if processes.is_lead() else 0)
+        total = count = nll = has_nll = 0.0
+        state: State | None = None
+        for number in numbers:
+            loss = training(replace(self.collate(self.corpus, plan[number]).to(device), state=state))
+            state = loss.state
+            total, count = total + loss.total.item(), count + loss.count.item()
+            if "nll" in loss.logs:  # perplexity is without label smoothing, and squared errors have none
+                nll, has_nll = nll + loss.logs["nll"].item(), 1.0
+        total, count, nll, has_nll = processes.sums([total, count, nll, has_nll], device)
+        if not count:
+            raise SeqloomError("the validation set has no target token to measure: give other validation data")
+        results: Results = {"loss": total / count}
+        if has_nll:
+            results["perplexity"] = math.exp(min(nll / count, 700.0))
+        if self.evaluate and processes.is_lead():
+            metrics, samples = self.evaluate(training.model)
+            results.update({name: float(value) for name, value in metrics.items()})
+            for sample in samples:
+                self.log.display.sample(*sample)
+        training.train()
+        results = processes.broadcast(results, device)
+        if self.select_by not in results:
+            raise SeqloomError(
+                f'train.select_by = "{self.select_by}" is not measured here{nearest(self.select_by, results)}'
+            )
+        return results
+
+    def load_best(self, average: int) -> Results:
+        """Load and publish the best weights, or the average of the best checkpoints if that is better."""
+        processes.wait()  # until the lead has written its last checkpoint, which all processes read
+        model, best = self.training.model, self.state.best
+        results: Results = {}
+        if not best:  # interrupted before the first validation
+            published = self.training.weights()
+        else:
+            weights.load(model, self.run.checkpoint(best[0]["step"]).model(), "the best checkpoint")
+            results, count = best[0]["results"], min(average, len(best))
+            if count > 1 and (averaged := self.measure_average(count)):
+                results = averaged
+            published = weights.weights_of(model)
+        if processes.is_lead():
+            self.run.publish(published)
+        processes.wait()  # no process leaves before the folder is complete
+        return results
+
+    def measure_average(self, count: int) -> Results:
+        """Load the average of the best checkpoints if it is better than each of them; its results, empty if not."""
+        model, best = self.training.model, self.state.best
+        paths = [self.run.checkpoint(entry["step"]).path for entry in best[:count]]
+        weights.load(model, weights.average(paths), "the average")
+        results = self.measure()
+        self.log.write({"kind": "valid", "average": count}, results)
+        if self.sign * results[self.select_by] > self.sign * best[0]["value"]:
+            self.log.display.say(f"the average of the {count} best checkpoints is better than each of them: it is kept")
+            return results
+        weights.load(model, self.run.checkpoint(best[0]["step"]).model(), "the best checkpoint")
+        return {}
+
+
+def greedy_evaluation(
+    task: Task, full: dict[str, Any], examples: Sequence[Example], trust: bool, asked: Mapping[str, Any]
+) -> Evaluate | None:
+    """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display."""
+    if task.source is None or not task.metrics:
+        return None
+    sources, references = task.references(examples)
+    count = full["train"]["decode"] or len(sources)
+    sources, references = list(islice(sources, count)), list(islice(references, count))
+    longest = max(len(task.target.encode(target)) for targets in references for target in targets)
+    # An untrained model would write up to its own length limit, which may be far.
+    kind = "prefix_beam" if full["search"]["type"] == "prefix_beam" else "beam"
+    table = {"type": kind, "beam_size": 1, "maximum_length": 2 * longest + 10}
+    if kind == "prefix_beam":
+        table["symbols_per_state"] = full["search"]["symbols_per_state"]
+    greedy = build_part("search", table, "search", trust)
+
+    def evaluate(model: nn.Module) -> tuple[Results, list[Sample]]:
+        found = best_predictions(System(model.eval(), task, full, trust=trust), sources, search=greedy, **asked)
+        predictions = [one.text for one in found]
+        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
+        return task.measure(predictions, references, sources), [sample]
+
+    return evaluate

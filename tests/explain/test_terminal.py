@@ -1,0 +1,99 @@
+"""An explanation in the terminal: nothing is wider than the terminal, and nothing can steer it."""
+
+import re
+from math import exp
+
+import pytest
+from rich.cells import cell_len
+
+from seqloom.errors import SeqloomError
+from seqloom.explain.record import ExplainedHypothesis, Explanation
+from seqloom.explain.terminal import render
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters
+
+
+@each
+@pytest.mark.parametrize("width", [24, 40, 80, 100])
+def test_no_line_is_wider_than_the_terminal(name: str, width: int):
+    assert max(map(cell_len, render(EXAMPLES[name], width=width).splitlines())) <= width
+
+
+def test_a_terminal_too_narrow_is_refused():
+    with pytest.raises(SeqloomError, match="24 columns"):
+        render(EXAMPLES["date"], width=10)
+
+
+def test_the_terminal_view_shows_output_probabilities_and_differences():
+    text = render(EXAMPLES["translation"])
+    best, second = EXAMPLES["translation"].hypotheses[:2]
+    assert best.text in text
+    assert f"{exp(best.log_probs[0]):.1%}" in text
+    assert f"{second.score - best.score:+.3f}" in text
+    rival, share = best.runners_up[0][1]
+    assert f"{rival} {share:.1%}" in text
+
+
+def heat_map(text: str) -> list[str]:
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("alignment"))
+    return lines[first + 1 : lines.index("", first)]
+
+
+def test_the_darkest_cell_is_below_the_token_with_most_attention():
+    tokens, source = ["糸", "cloth"], ["thread", "布"]
+    found = ExplainedHypothesis(
+        "糸 cloth", -0.1, tokens, [-0.1, -0.1], [[("糸", 0.9)], [("cloth", 0.9)]], [[0.9, 0.1], [0.1, 0.9]]
+    )
+    header, first, second = heat_map(render(Explanation(source, "thread 布", [found])))
+    assert header == "      thread 布"
+    assert first == "糸    ███████"
+    assert second == "cloth        ███████"
+    column = cell_len(header[: header.index("布")])
+    assert column == cell_len(second[: second.index("█")])
+
+
+def test_a_long_source_continues_in_further_panels():
+    text = render(EXAMPLES["sixty"], width=60)
+    assert all(text.count(f" word{number} ") >= 1 or f" word{number}\n" in text for number in range(60))
+
+
+def test_a_model_without_attention_has_no_alignment_in_the_terminal():
+    assert "alignment" not in render(EXAMPLES["language model"])
+    assert "alignment" in render(EXAMPLES["date"])
+
+
+def test_colour_adds_escapes_and_changes_no_letter(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain, coloured = render(EXAMPLES["date"]), render(EXAMPLES["date"], colour=True)
+    assert "\x1b[" in coloured
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_hostile_text_cannot_steer_the_terminal():
+    text = render(EXAMPLES["hostile"])
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", text)
+    assert "␛[31m" in text
+
+
+def test_steps_are_below_their_tokens_and_the_most_are_darkest():
+    lines = render(adaptive()).splitlines()
+    titles = [number for number, line in enumerate(lines) if line.startswith("steps:")]
+    assert [lines[number + 1].split() for number in titles] == [["a", "b"], ["x", "y", "z", "<eos>"]]
+    assert [lines[number + 2].split() for number in titles] == [["1", "4"], ["1", "2", "6", "3"]]
+    column = lines[titles[1] + 1].index("z")
+    assert lines[titles[1] + 3][column] == "█"
+    assert not any(line.startswith("steps:") for line in render(EXAMPLES["date"]).splitlines())
+
+
+def test_shares_of_copying_are_below_their_tokens():
+    lines = render(copying()).splitlines()
+    title = next(number for number, line in enumerate(lines) if line.startswith("copying:"))
+    assert lines[title + 1].split() == ["x", "y", "z", "<eos>"]
+    assert lines[title + 2].split() == ["2%", "50%", "100%", "0%"]
+    assert lines[title + 3][lines[title + 1].index("z")] == "█"
+    assert "copying:" not in render(adaptive())
+
+
+def test_line_breaks_are_seen():
+    assert "output  ab␊c\n" in render(explanation([], "", letters("ab\nc")))
