@@ -54,7 +54,7 @@ def by_hand(model: Exported, sources: list[str], beam_size: int) -> Callable[[],
     jobs = []
     for rows in batches([len(each) for each in encoded], beam_size):
         batch = [encoded[row] for row in rows]
-        jobs.append(([names(source) for source in batch], max(engine.limits(batch, search.opening, 0))))
+        jobs.append(([names(source) for source in batch], max(engine.limits(batch, search.options, 0))))
 
     def run() -> None:
         for batch, limit in jobs:

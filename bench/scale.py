@@ -33,7 +33,7 @@ from seqloom.nn.encoders.transformer import Transformer as Encoder
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned
+from seqloom.search.constraints.banned import Banned
 from seqloom.storage.files import replace_file
 from seqloom.types import Batch, Padded
 

@@ -1,7 +1,7 @@
-"""Arrays of numpy or of torch, in one piece of code, and torch is not imported for numpy's.
+"""One code for arrays of numpy and of torch; numpy arrays do not import torch.
 
-NumPy 2 and torch share most words: `xp = namespace(array)` is one of the two modules, and `xp.where`, `xp.concat`,
-`xp.full(..., device=array.device)` or `array.sum(1)` mean the same in both. What they spell differently is here.
+NumPy 2 and torch share most names: `xp = namespace(array)` is one of the two modules, and `xp.where`, `xp.concat`,
+`xp.full(..., device=array.device)` or `array.sum(1)` mean the same in both. Here is what they spell differently.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 Array = Any  # a torch.Tensor or a numpy.ndarray
-BLOCK = 64  # numbers of which only the largest is looked at first,
-MANY = 2048  # where a row has so many
+NEVER = float("-inf")  # the log-probability of what cannot happen
+BLOCK = 64  # top-k of long rows first compares the maxima of blocks of this size,
+MANY = 2048  # from this length on
 
 
 def namespace(array: Array) -> Any:
-    """The module whose functions take this array: numpy, or torch."""
+    """The module of this array: numpy or torch."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np
     import torch
@@ -25,17 +26,17 @@ def namespace(array: Array) -> Any:
 
 
 def like(array: Array, values: Any) -> Array:
-    """Values as an array of the same kind, on the same device."""
+    """Values as an array of the same kind and on the same device."""
     return namespace(array).asarray(values, device=array.device)
 
 
 def cast(array: Array, other: Array) -> Array:
-    """An array with the data type of the other one."""
+    """An array in the data type of another."""
     return array.astype(other.dtype) if isinstance(array, np.ndarray) else array.to(other.dtype)
 
 
 def as_numpy(array: Array) -> np.ndarray:
-    """An array in numpy, wherever it was, or a list of numbers; numpy knows no bfloat16."""
+    """An array or a list of numbers in numpy; bfloat16, which numpy does not have, becomes float32."""
     if isinstance(array, (np.ndarray, list)):
         return np.asarray(array)
     array = array.detach().cpu()
@@ -43,7 +44,7 @@ def as_numpy(array: Array) -> np.ndarray:
 
 
 def as_tensor(array: Array, device: Any) -> Array:
-    """An array in torch, on a device."""
+    """An array as a tensor on a device."""
     import torch
 
     tensor = torch.from_numpy(array) if isinstance(array, np.ndarray) else array
@@ -51,12 +52,12 @@ def as_tensor(array: Array, device: Any) -> Array:
 
 
 def take_rows(value: Any, rows: Array) -> Any:
-    """Some rows, in that order, of an array, or of whatever has an `index_select` of its own."""
+    """The given rows, in that order, of an array or of an object with its own `index_select`."""
     return value[rows] if isinstance(value, np.ndarray) else value.index_select(0, rows)
 
 
-def perhaps(mask: Array) -> bool:
-    """Whether any is true; of an accelerator, which asking would stall, that some may be."""
+def maybe_any(mask: Array) -> bool:
+    """Whether any is true; always True on an accelerator, which the question would stall."""
     return str(mask.device) != "cpu" or bool(mask.any())
 
 
@@ -64,7 +65,7 @@ def log_softmax(logits: Array) -> Array:
     """(..., V) -> (..., V)"""
     if not isinstance(logits, np.ndarray):
         return logits.log_softmax(-1)
-    with np.errstate(invalid="ignore"):  # -inf everywhere: not a number, as in torch
+    with np.errstate(invalid="ignore"):  # -inf everywhere: NaN, as in torch
         shifted = logits - logits.max(-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
@@ -75,9 +76,9 @@ def descending(values: Array) -> Array:
 
 
 def topk(values: Array, count: int) -> tuple[Array, Array]:
-    """The largest of each row, best first, and where they stand.  (rows, n) -> twice (rows, count)
+    """The largest of each row, best first, and their places.  (rows, n) -> twice (rows, count)
 
-    Many numbers are dealt into blocks first: only blocks with the largest maxima matter, and maxima are cheap.
+    Long rows are divided into blocks: only the blocks with the largest maxima matter, and maxima are cheap.
     """
     rows, size = values.shape
     blocks = size // BLOCK
@@ -110,7 +111,7 @@ def _topk(values: Array, count: int) -> tuple[Array, Array]:
 
 
 def generator(array: Array, seed: int | None) -> Any:
-    """A source of random numbers for arrays of this kind. The same seed gives other numbers in numpy and in torch."""
+    """A random generator for arrays of this kind. The same seed gives different numbers in numpy and torch."""
     if isinstance(array, np.ndarray):
         return np.random.default_rng(seed)
     import torch
@@ -119,7 +120,7 @@ def generator(array: Array, seed: int | None) -> Any:
 
 
 def draw(probabilities: Array, generator: Any) -> Array:
-    """One place of each row, by chance; a ValueError if the rows are no probabilities.  (rows, n) -> (rows,)"""
+    """Sample one place per row; a ValueError if the rows are no probabilities.  (rows, n) -> (rows,)"""
     if not isinstance(probabilities, np.ndarray):
         try:
             return probabilities.multinomial(1, generator=generator)[:, 0]
@@ -128,5 +129,5 @@ def draw(probabilities: Array, generator: Any) -> Array:
     bounds = probabilities.cumsum(1, dtype=np.float64)
     if not (np.isfinite(bounds[:, -1]) & (bounds[:, -1] > 0)).all():
         raise ValueError("probabilities are not finite, or all are 0")
-    drawn = generator.random((len(bounds), 1)) * bounds[:, -1:]  # below the last bound, hence never beyond it
-    return (bounds <= drawn).sum(1)
+    point = generator.random((len(bounds), 1)) * bounds[:, -1:]  # always below the last bound
+    return (bounds <= point).sum(1)

@@ -22,7 +22,7 @@ from seqloom.data.corpus import Corpus
 from seqloom.inference import find
 from seqloom.inference.system import System
 from seqloom.predictor import Predictor
-from seqloom.search.constraints.every import Banned
+from seqloom.search.constraints.banned import Banned
 from seqloom.storage.run import Run
 from seqloom.tasks.pairs import Pairs
 from seqloom.train.display import Display

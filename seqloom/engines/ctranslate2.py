@@ -18,8 +18,8 @@ from seqloom.contracts import Constraint, Search
 from seqloom.engines.engine import Engine, require_packages
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned
-from seqloom.search.opening import Opening
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.options import SearchOptions
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis
 
@@ -60,7 +60,7 @@ class CTranslate2(Engine):
             "return_attention": attention,
         }
         begun = [] if prefix is None else names(prefix)
-        limits = self.limits(sources, search.opening, len(begun))
+        limits = self.limits(sources, search.options, len(begun))
         named = [names(source) for source in sources]
         found = self.translate(named, begun, max(limits, default=0), options)
         # All had the length limit of the longest. Greedy outputs beyond their own limit are cut; in a beam the limit
@@ -87,13 +87,13 @@ class CTranslate2(Engine):
             for hypotheses in found
         ]
 
-    def limits(self, sources: Sequence[np.ndarray], opening: Opening, begun: int) -> list[int]:
+    def limits(self, sources: Sequence[np.ndarray], options: SearchOptions, begun: int) -> list[int]:
         """The length limit of each output, EOS included."""
         lengths = np.array([len(source) for source in sources], dtype=np.float32)
         limits = np.ceil(lengths * np.float32(self.length_ratio)) + self.length_offset
-        if opening.maximum_length is not None:
-            limits = limits.clip(None, opening.maximum_length)
-        found = [int(limit) for limit in limits.clip(max(opening.minimum_length, begun) + 1, None)]
+        if options.maximum_length is not None:
+            limits = limits.clip(None, options.maximum_length)
+        found = [int(limit) for limit in limits.clip(max(options.minimum_length, begun) + 1, None)]
         if max([0, *found, *map(len, sources)]) > self.longest:
             raise SeqloomError(
                 f"a source of {max(map(len, sources)):,} tokens: it or its output may exceed the "
@@ -198,8 +198,7 @@ def supported(search: Search) -> BeamSearch | Sampling:
 
 def search_options(search: BeamSearch | Sampling) -> dict[str, Any]:
     """The settings of a search as CTranslate2 calls them."""
-    opening = search.opening
-    options = {"min_decoding_length": opening.minimum_length, "no_repeat_ngram_size": opening.no_repeat}
+    options = {"min_decoding_length": search.options.minimum_length, "no_repeat_ngram_size": search.options.no_repeat}
     if isinstance(search, BeamSearch):
         return options | {
             "beam_size": search.beam_size,
@@ -222,7 +221,7 @@ def suppressed(constraints: Iterable[Constraint]) -> list[Names]:
     for each in constraints:
         if not isinstance(each, Banned):
             raise unsupported(f"the constraint {type(each).__name__}")
-        phrases += [names([symbol]) for symbol in each.symbols] + [names(phrase) for phrase in each.phrases]
+        phrases += [names([token]) for token in each.tokens] + [names(phrase) for phrase in each.phrases]
     return phrases
 
 

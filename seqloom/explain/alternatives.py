@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqloom.contracts import Search
 from seqloom.inference.system import System, build_search
-from seqloom.search.constraints.every import Constraints
+from seqloom.search.constraints.combined import Constraints
 from seqloom.types import Hypothesis, Padded
 
 RUNNERS_UP = 5

@@ -11,7 +11,8 @@ from seqloom.contracts import Constraint
 from seqloom.data.special_tokens import BOS, EOS, PAD, UNK
 from seqloom.errors import SeqloomError
 from seqloom.inference.system import System, encode
-from seqloom.search.constraints.every import Banned, Required
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.required import Required
 from seqloom.types import Padded
 
 

@@ -1,6 +1,6 @@
-"""Metrics: one file each, with a function of its own name, (predictions, references) -> {name: value}.
+"""Metrics: one per file, a function with the name of the file, (predictions, references) -> {name: value}.
 
-A file says whether higher is better (HIGHER_IS_BETTER); one that does not is only shared by metrics.
+HIGHER_IS_BETTER is set in the file of a metric; files without it hold what metrics share.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ LOSSES = ("loss", "perplexity")  # what every validation measures, whatever its 
 
 
 def names() -> tuple[str, ...]:
-    """Every metric."""
+    """All metrics."""
     files = sorted(file.name for file in iter_modules(__path__))
     return tuple(name for name in files if hasattr(find(name), "HIGHER_IS_BETTER"))
 
 
 def find(name: str) -> ModuleType:
-    """The file of a metric."""
+    """The module of a metric."""
     return import_module(f"seqloom.metrics.{name}")
 
 

@@ -1,7 +1,7 @@
-"""BLEU: how many n-grams of the predictions stand in the references, in percent.
+"""BLEU: the n-grams of the predictions that are in the references, in percent.
 
 Papineni et al. 2002, as sacrebleu computes it (Post 2018): over the corpus, on detokenised text, with
-its default tokeniser. Give the signature with every figure. As a reward it is smoothed and of single sentences.
+its default tokeniser. Give the signature with every figure. As a reward it is smoothed, per sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.metrics.edit_rate import check_pairs
+from seqloom.metrics.check import check_pairs
 from seqloom.metrics.ngrams import lengths_of, ngram_counts
 
 HIGHER_IS_BETTER = True
@@ -21,36 +21,35 @@ LONGEST = 4  # n-grams
 
 def bleu(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
     """Sentences may have different numbers of references."""
-    score, _ = scored(predictions, references)
+    score, _ = score_and_signature(predictions, references)
     return {"bleu": score}
 
 
 def signature(predictions: list[str], references: list[list[str]]) -> str:
-    """What sacrebleu did, for others to repeat: "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..."."""
-    _, text = scored(predictions, references)
+    """The settings of sacrebleu, to repeat the figure: "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..."."""
+    _, text = score_and_signature(predictions, references)
     return text
 
 
-def scored(predictions: list[str], references: list[list[str]]) -> tuple[float, str]:
-    """The score and the signature that belongs to it."""
-    from sacrebleu.metrics.bleu import BLEU  # who only predicts need not wait for it
+def score_and_signature(predictions: list[str], references: list[list[str]]) -> tuple[float, str]:
+    from sacrebleu.metrics.bleu import BLEU  # slow to import, and prediction does not need it
 
     check_pairs("bleu", predictions, references)
-    metric = BLEU(force=True)  # a model's tokenised-looking output is a result, not a reason to warn at each validation
+    metric = BLEU(force=True)  # no warning at each validation that the output looks tokenised
     score = metric.corpus_score(predictions, streams(references)).score
     return float(score), str(metric.get_signature())
 
 
 def streams(references: list[list[str]]) -> list[Any]:
-    """References as sacrebleu reads them: the first of every sentence, the second, ...; None where there is none."""
+    """References as sacrebleu takes them: all first ones, all second ones, ...; None where a sentence has fewer."""
     return [list(stream) for stream in zip_longest(*references)]
 
 
 def rewards(predictions: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]]) -> np.ndarray:
-    """Smoothed BLEU of each pair, in [0, 1]: one more match and one more n-gram of orders 2 to 4.  (N,)
+    """Smoothed BLEU of each pair, in [0, 1]: one match and one n-gram are added to the orders 2 to 4.  (N,)
 
-    Lin & Och 2004; sacrebleu's smoothing "add-k". As there, orders longer than the prediction thereby count as matched,
-    and without a common token it is 0.
+    Lin & Och 2004; "add-k" in sacrebleu. As there, orders longer than the prediction count as matched, and without a
+    common token it is 0.
     """
     found, expected = lengths_of(predictions), lengths_of(references)  # (N,)
     product = np.ones(len(found))

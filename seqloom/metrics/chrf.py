@@ -1,12 +1,12 @@
-"""chrF: the F-score of character n-grams, recall weighing twice, in percent.
+"""chrF: the F-score of character n-grams, recall counted twice, in percent.
 
-Popović 2015, as sacrebleu computes it: over the corpus, n-grams up to six, white space left out.
+Popović 2015, as sacrebleu computes it: over the corpus, n-grams up to six, without white space.
 """
 
 from __future__ import annotations
 
 from seqloom.metrics.bleu import streams
-from seqloom.metrics.edit_rate import check_pairs
+from seqloom.metrics.check import check_pairs
 
 HIGHER_IS_BETTER = True
 

@@ -1,4 +1,4 @@
-"""Copy recall: of the words that a reference shares with its source, how many the prediction has, in percent."""
+"""Copy recall: the words shared by reference and source that are also in the prediction, in percent."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ HIGHER_IS_BETTER = True
 def copy_recall(
     predictions: list[str], references: list[list[str]], sources: Sequence[str], known: Container[str] = ()
 ) -> dict[str, float]:
-    """Against the reference that shares most words; words are what stands between white space, each as often.
+    """Against the reference that shares most words with the source. Words are separated by white space.
 
-    Those that are `known` do not count. Where there is nothing to copy, all was.
+    Words that are `known` do not count. Where there is nothing to copy it is 100.
     """
     copied = wanted = 0
     for prediction, expected, source in zip(predictions, references, sources, strict=True):
-        there = {word for word in source.split() if word not in known}
-        shared = [Counter(word for word in each.split() if word in there) for each in expected]
+        copyable = {word for word in source.split() if word not in known}
+        shared = [Counter(word for word in each.split() if word in copyable) for each in expected]
         most = max(shared, key=Counter.total, default=Counter())
         copied += (most & Counter(prediction.split())).total()
         wanted += most.total()

@@ -1,4 +1,4 @@
-"""Exact match: how many predictions equal one of their references, in percent."""
+"""Exact match: predictions that equal one of their references, in percent."""
 
 from __future__ import annotations
 

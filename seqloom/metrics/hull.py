@@ -1,8 +1,8 @@
-"""Convex hulls as rings of places: how many are right, in percent, and how much of the area they cover.
+"""Convex hulls as rings of places: exact ones, and the area they cover, in percent.
 
-Vinyals, Fortunato & Jaitly 2015, section 4.2: a ring may begin anywhere. Area is that of simple polygons, as a part of
-the true one; it counts as 0, their FAIL, where more than 1 % of all outputs are no simple polygon: open, or crossing
-themselves.
+Vinyals, Fortunato & Jaitly 2015, section 4.2: a ring may begin anywhere. `area` is the mean over simple polygons,
+relative to the true area; it is 0, their FAIL, if more than 1 % of the outputs are no simple polygon, that is, open or
+crossing themselves. `invalid` is the percentage of those.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ TOLERATED = 1.0  # percent of outputs
 
 
 def hull(predictions: list[Any], references: list[list[Any]], sources: Sequence[Any]) -> dict[str, float]:
-    """Of several references the best counts."""
+    """With several references the best one counts."""
     check_points("hull", predictions, references, sources)
     points = [points_of("hull", source) for source in sources]
     right = best_of(predictions, references, points, same_ring)
-    covered = [part for part in best_of(predictions, references, points, coverage) if part >= 0]
+    covered = [share for share in best_of(predictions, references, points, coverage) if share >= 0]
     invalid = 100.0 * (len(predictions) - len(covered)) / len(predictions)
     area = 100.0 * sum(covered) / len(covered) if covered and invalid <= TOLERATED else 0.0
     return {"hull": 100.0 * sum(right) / len(right), "area": area, "invalid": invalid}
 
 
 def corners_of(value: Any, number: int) -> list[int]:
-    """The places of a ring, from the lowest on; [] if it is none: three different ones and again the first."""
+    """The places of a ring, from the lowest on; [] unless it is three or more different places and the first again."""
     places = places_of(value, number)
     corners = places[:-1]
     if len(corners) < 3 or places[-1] != places[0] or len({*corners}) < len(corners):
@@ -47,13 +47,13 @@ def same_ring(found: Any, expected: Any, points: np.ndarray) -> float:
 
 
 def coverage(found: Any, expected: Any, points: np.ndarray) -> float:
-    """The area of a ring as a part of the expected one; -1 where it is no simple polygon."""
+    """The area of a ring relative to the expected one; -1 if it is no simple polygon."""
     corners, whole = (points[corners_of(each, len(points))] for each in (found, expected))
     return abs(area(corners)) / max(abs(area(whole)), 1e-12) if is_simple(corners) else -1.0
 
 
 def area(corners: np.ndarray) -> float:
-    """Of a polygon, above 0 if its corners run counter-clockwise.  (n, 2)"""
+    """The area of a polygon, above 0 if its corners run counter-clockwise.  (n, 2)"""
     x, y = corners.T
     return float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum() / 2)
 
@@ -66,7 +66,7 @@ def is_simple(corners: np.ndarray) -> bool:
     starts, ends = corners, np.roll(corners, -1, 0)
 
     def left(point: np.ndarray) -> np.ndarray:
-        """Of each side, on which side of it each point lies.  (sides, points)"""
+        """On which side of each polygon side each point lies.  (sides, points)"""
         along, there = (ends - starts)[:, None], point[None] - starts[:, None]
         return np.sign(along[..., 0] * there[..., 1] - along[..., 1] * there[..., 0])
 

@@ -1,4 +1,4 @@
-"""Intersection over union: how many of the different words of two texts stand in both, in percent. Jaccard 1901."""
+"""Intersection over union: the different words of two texts that are in both, in percent. Jaccard 1901."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HIGHER_IS_BETTER = True
 
 
 def iou(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-    """The mean over sentences, each against its best reference. Words are what stands between white space."""
+    """The mean over sentences, each against its best reference. Words are separated by white space."""
     return {"iou": mean_reward("iou", rewards, predictions, references, str.split)}
 
 

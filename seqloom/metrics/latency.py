@@ -1,9 +1,9 @@
 """Latency: how far writing lags behind reading. g(t) is how many inputs had been read when output t was written.
 
-average proportion   1 / (|x| |y|) sum_t g(t)                    Cho & Esipova 2016: 1 where all was read first
+average proportion   1 / (|x| |y|) sum_t g(t)                    Cho & Esipova 2016: 1 if all was read first
 average lagging      1 / tau sum_(t <= tau) g(t) - (t - 1) / r   Ma et al. 2019, eq. 8: inputs behind an ideal
-                     writer, who keeps the pace r = |y| / |x|; tau is the first t that had read everything
-consecutive wait     inputs read between outputs, of those that waited at all (Gu et al. 2017)
+                     writer with the pace r = |y| / |x|; tau is the first t with everything read
+consecutive wait     inputs read between two outputs, where any were (Gu et al. 2017)
 mean delay           inputs read before an output is written
 """
 
@@ -18,7 +18,7 @@ Times = Sequence[float]
 
 
 def latency(times: Sequence[Times], lengths: Sequence[int]) -> dict[str, float]:
-    """Means over outputs, given the times of each and the length of its source; empty outputs have none."""
+    """Means over outputs, given g of each and the length of its source; empty outputs do not count."""
     if len(times) != len(lengths):
         raise SeqloomError(f"latency: {len(times):,} outputs but {len(lengths):,} sources; expected as many")
     for written, length in zip(times, lengths):

@@ -1,4 +1,4 @@
-"""Mean squared error: how far numbers are from their references, on average over all components."""
+"""Mean squared error over all components of numbers or vectors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from seqloom.errors import SeqloomError
-from seqloom.metrics.edit_rate import check_pairs
+from seqloom.metrics.check import check_pairs
 
 HIGHER_IS_BETTER = False
 COMPARES = "vectors"
 
 
 def mse(predictions: list[Any], references: list[list[Any]]) -> dict[str, float]:
-    """Of several references the closest counts."""
+    """With several references the closest one counts."""
     check_pairs("mse", predictions, references)
     total = count = 0.0
     for number, (prediction, choices) in enumerate(zip(predictions, references), start=1):
@@ -25,7 +25,7 @@ def mse(predictions: list[Any], references: list[list[Any]]) -> dict[str, float]
 
 
 def as_array(value: Any, number: int) -> np.ndarray:
-    """Numbers in any shape that is not empty."""
+    """Numbers in any shape but an empty one."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""How often each n-gram stands in a prediction and in its reference, of many pairs at once.
+"""Counts of n-grams in predictions and in their references, for many pairs at once.
 
 Tokens become integers, n-grams pairs of integers, and numpy sorts and counts them: no loop over tokens.
 """
@@ -17,10 +17,10 @@ Sequences = Sequence[Sequence[Hashable]]
 
 @dataclass(frozen=True)
 class Counts:
-    """Of the K different n-grams of each pair."""
+    """The counts of all K different n-grams of all pairs."""
 
     pairs: np.ndarray  # (K,): which pair each belongs to
-    found: np.ndarray  # (K,): how often it stands in the prediction
+    found: np.ndarray  # (K,): how often it is in the prediction
     expected: np.ndarray  # (K,): in the reference
 
     def sums(self, values: np.ndarray, pairs: int) -> np.ndarray:
@@ -34,21 +34,21 @@ def lengths_of(sequences: Sequences) -> np.ndarray:
 
 
 def ngram_counts(predictions: Sequences, references: Sequences, longest: int) -> Iterator[Counts]:
-    """The counts of single tokens, of pairs, and so on."""
+    """The counts of unigrams, of bigrams, and so on."""
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions but {len(references)} references, expected as many")
     sequences = [*predictions, *references]
     lengths = lengths_of(sequences)  # (2N,)
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    symbols = np.fromiter(map(numbers.__getitem__, chain.from_iterable(sequences)), np.int64, lengths.sum())  # (S,)
+    tokens = np.fromiter(map(numbers.__getitem__, chain.from_iterable(sequences)), np.int64, lengths.sum())  # (S,)
     rows = np.repeat(np.arange(len(sequences)), lengths)  # (S,)
-    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(symbols))  # (S,): tokens from here to the end
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(tokens))  # (S,): tokens from here to the end
     pairs, is_found = rows % max(len(predictions), 1), rows < len(predictions)
-    begins, grams = np.arange(len(symbols)), pairs  # where n-grams begin; equal numbers are equal n-grams of one pair
+    begins, grams = np.arange(len(tokens)), pairs  # where n-grams begin; equal numbers are equal n-grams of one pair
     for order in range(1, longest + 1):
         fits = left[begins] >= order
         begins, grams = begins[fits], grams[fits]
-        longer = grams * max(len(numbers), 1) + symbols[begins + order - 1]
+        longer = grams * max(len(numbers), 1) + tokens[begins + order - 1]
         _, first, grams = np.unique(longer, return_index=True, return_inverse=True)
         side = is_found[begins]
         found, expected = (np.bincount(grams[chosen], minlength=len(first)) for chosen in (side, ~side))

@@ -1,6 +1,6 @@
-"""Parsable: how many predictions are lines of Python, in percent. Nothing is run.
+"""Parsable: predictions that are a line of Python, in percent. Nothing is run.
 
-A line may open a block, or go on from one: what it lacks to stand alone is added. References are not looked at.
+A line may open or continue a block: what it lacks to be parsed alone is added. References are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def is_parsable(line: str) -> bool:
     block = f"{line} pass" if line.endswith(":") else line
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in strings
+            warnings.simplefilter("ignore")  # about escapes in strings
             ast.parse(AFTER.get(keyword, "") + block + BEFORE.get(keyword, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

@@ -8,5 +8,5 @@ HIGHER_IS_BETTER = False
 
 
 def per(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-    """Phonemes are what stands between white space; each prediction counts against its closest pronunciation."""
+    """Phonemes are separated by white space; each prediction is compared with its closest pronunciation."""
     return {"per": edit_rate("per", predictions, references, str.split)}

@@ -1,4 +1,4 @@
-"""Points of the plane and places among them, as metrics are given them: what hulls, tours and triangles share."""
+"""Points of the plane and places among them: what the metrics of hulls and tours share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from seqloom.errors import SeqloomError, UnreadableError, shown
-from seqloom.metrics.edit_rate import check_pairs
+from seqloom.metrics.check import check_pairs
 
 
 def check_points(metric: str, predictions: Sequence[Any], references: Sequence[Any], sources: Sequence[Any]) -> None:
-    """Refuse what these metrics are not defined for."""
+    """Each prediction must have references and a source."""
     check_pairs(metric, list(predictions), list(references))
     if len(sources) != len(predictions):
         found = f"{len(predictions):,} predictions but {len(sources):,} sources"
@@ -20,7 +20,7 @@ def check_points(metric: str, predictions: Sequence[Any], references: Sequence[A
 
 
 def points_of(metric: str, source: Any) -> np.ndarray:
-    """As arrays, or as the text of a file: "0.31,0.9 0.44,0.2".  (n, 2)"""
+    """The points of a source, given as an array or as text: "0.31,0.9 0.44,0.2".  (n, 2)"""
     try:
         rows = [each.split(",") for each in source.split()] if isinstance(source, str) else source
         points = np.asarray(rows, dtype=np.float64)
@@ -34,7 +34,7 @@ def points_of(metric: str, source: Any) -> np.ndarray:
 
 
 def places_of(value: Any, number: int) -> list[int]:
-    """Places among so many points, of a list or of text; [] where anything else stands."""
+    """Places among so many points, given as a list or as text; [] if anything is not a place."""
     try:
         places = [int(each) for each in (value.split() if isinstance(value, str) else value)]
     except (TypeError, ValueError):
@@ -46,8 +46,8 @@ def best_of(
     predictions: Sequence[Any],
     references: Sequence[Sequence[Any]],
     sources: Sequence[Any],
-    worth: Callable[[Any, Any, Any], float],
+    score: Callable[[Any, Any, Any], float],
 ) -> list[float]:
-    """What each prediction is worth, by the reference it is worth most with."""
+    """The score of each prediction with its best reference."""
     rows = zip(predictions, references, sources)
-    return [max(worth(found, expected, source) for expected in choices) for found, choices, source in rows]
+    return [max(score(found, expected, source) for expected in choices) for found, choices, source in rows]

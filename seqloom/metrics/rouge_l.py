@@ -1,4 +1,4 @@
-"""ROUGE-L: how much of two texts is their longest common subsequence, in percent.
+"""ROUGE-L: the length of the longest common subsequence relative to both texts, in percent.
 
 Lin 2004, section 3, with beta = 1: F = 2 LCS / (length of the prediction + length of the reference).
 """
@@ -18,7 +18,7 @@ HIGHER_IS_BETTER = True
 
 
 def rouge_l(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-    """The mean over sentences, each against its best reference. Words are what stands between white space."""
+    """The mean over sentences, each against its best reference. Words are separated by white space."""
     return {"rouge_l": mean_reward("rouge_l", rewards, predictions, references, str.split)}
 
 

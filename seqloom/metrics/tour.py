@@ -1,6 +1,6 @@
-"""Tours as orders of places: how long they are on average, and compared with their references.
+"""Tours as orders of places: their mean length, absolute and relative to the references.
 
-An output that is no tour counts as the points in the order they were given; which part of all these are is `no_tour`.
+An output that is no tour counts as the points in the order they were given; `no_tour` is the percentage of those.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ check_source = partial(points_of, "tour")
 
 
 def tour(predictions: list[Any], references: list[list[Any]], sources: Sequence[Any]) -> dict[str, float]:
-    """Ratios are of mean lengths; of several references the shortest counts."""
+    """tour_ratio is a ratio of mean lengths; with several references the shortest one counts."""
     check_points("tour", predictions, references, sources)
     points = [points_of("tour", source) for source in sources]
     orders = [order_of(found, len(each)) for found, each in zip(predictions, points)]
@@ -33,14 +33,14 @@ def tour(predictions: list[Any], references: list[list[Any]], sources: Sequence[
 
 
 def order_of(value: Any, number: int) -> list[int]:
-    """Every place once, in the order of a tour that may say its first place again; [] if it is none."""
+    """The places of a tour, which may end with its first place again; [] unless it has every place once."""
     places = places_of(value, number)
     order = places[:-1] if len(places) == number + 1 and places[-1] == places[0] else places
     return order if sorted(order) == list(range(number)) else []
 
 
 def length(points: np.ndarray, order: Sequence[int]) -> float:
-    """Of the way through points and back to the first.  (n, 2)"""
+    """Of the closed way through points.  (n, 2)"""
     way = points[list(order)]
     return float(np.linalg.norm(way - np.roll(way, -1, 0), axis=1).sum())
 

@@ -8,5 +8,5 @@ HIGHER_IS_BETTER = False
 
 
 def wer(predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-    """Words are what stands between white space; case and punctuation count."""
+    """Words are separated by white space; case and punctuation count."""
     return {"wer": edit_rate("wer", predictions, references, str.split)}

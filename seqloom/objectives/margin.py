@@ -35,7 +35,7 @@ from seqloom.nn.model import Model
 from seqloom.nn.ops.dropout import without_dropout
 from seqloom.nn.ops.linear import Projection
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.search.constraints.every import Constraints
+from seqloom.search.constraints.combined import Constraints
 from seqloom.types import Batch, Loss, Memory, Padded, select
 
 Cost = Literal["one", "bleu"]

@@ -42,7 +42,7 @@ def sample_paths(
     """
     sampling = PathSampling(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
     draw = sampling.advance(decoder, memory, sampling.start(decoder, memory, prefix))
-    tokens, free = torch.stack(draw.drawn, dim=1), torch.stack(draw.live, dim=1)  # (rows, U)
+    tokens, free = torch.stack(draw.sampled, dim=1), torch.stack(draw.unfinished, dim=1)  # (rows, U)
     lengths = free.sum(dim=1)
     given = 0 if prefix is None else prefix.values.shape[1]
     if prefix is not None and given:

@@ -1,8 +1,8 @@
-"""Sampling: outputs drawn from the model rather than the likeliest ones.
+"""Sampling: outputs drawn at random from the model.
 
-temperature, top_k (Fan, Lewis & Dauphin 2018), top_p (Holtzman et al. 2020), and lecture 002's mixture of
-argmax and sampling: with argmax_every = n each n-th token is the likeliest one, which helps spelling.
-One seed gives the same outputs again, but others in numpy (exported models) than in torch, and on other devices.
+temperature, top_k (Fan, Lewis & Dauphin 2018), top_p (Holtzman et al. 2020), and a mixture of argmax and sampling:
+with argmax_every = n each n-th token is the likeliest one, which helps spelling.
+A seed repeats the outputs, but numpy (exported models), torch and other devices each draw their own.
 """
 
 from collections.abc import Sequence
@@ -10,31 +10,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seqloom import arrays
-from seqloom.arrays import Array, as_numpy, descending, log_softmax, namespace, topk
+from seqloom.arrays import NEVER, Array, as_numpy, descending, log_softmax, namespace, topk
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
-from seqloom.search.constraints.every import Constraints
-from seqloom.search.opening import Opening, prefixes, steps_between_questions
+from seqloom.search.constraints.combined import Constraints
+from seqloom.search.options import SearchOptions, prefix_tokens, steps_between_checks
 from seqloom.types import Hypothesis, Memory, Padded, State
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Rows that grow a token at a time, n a source."""
+class Samples:
+    """Rows that grow by one token per step, n per source."""
 
     tokens: Array  # (rows,)
     state: State
     constraints: Constraints
     ended: Array  # (rows,)
-    failed: Array  # (rows,): the constraints left nothing to draw
+    failed: Array  # (rows,): the constraints allowed no token
     prefix: Padded | None
-    drawn: tuple[Array, ...] = ()  # each (rows,)
-    log_probs: tuple[Array, ...] = ()
-    live: tuple[Array, ...] = ()
+    sampled: tuple[Array, ...] = ()  # the token of each step (rows,)
+    log_probs: tuple[Array, ...] = ()  # its log-probability (rows,)
+    unfinished: tuple[Array, ...] = ()  # whether the row had not ended before it (rows,)
 
 
 class Sampling(Search):
-    """n_best outputs a source, drawn independently. Log-probabilities and scores are the model's own."""
+    """n_best outputs per source, drawn independently. Log-probabilities and scores are the model's own."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Sampling(Search):
             raise ValueError(f"top_p = {top_p} must be in (0, 1]")
         self.n_best, self.temperature, self.top_k, self.top_p = n_best, temperature, top_k, top_p
         self.argmax_every, self.seed = argmax_every, seed
-        self.opening = Opening(minimum_length, maximum_length, no_repeat)
+        self.options = SearchOptions(minimum_length, maximum_length, no_repeat)
 
     def start(
         self,
@@ -69,78 +69,78 @@ class Sampling(Search):
         memory: Memory,
         prefix: Padded | None = None,
         constraints: Sequence[Constraint] = (),
-    ) -> Draw:
-        tokens, state, begun = self.opening.rows(self.n_best, decoder, memory, prefix, constraints)
+    ) -> Samples:
+        tokens, state, begun = self.options.start_rows(self.n_best, decoder, memory, prefix, constraints)
         xp = namespace(tokens)
-        nobody = xp.zeros_like(tokens, dtype=xp.bool)
-        return Draw(tokens, state, begun, nobody, nobody, prefix)
+        none = xp.zeros_like(tokens, dtype=xp.bool)
+        return Samples(tokens, state, begun, none, none, prefix)
 
-    def advance(self, decoder: Stepper, memory: Memory, beam: Draw) -> Draw:
+    def advance(self, decoder: Stepper, memory: Memory, beam: Samples) -> Samples:
         generator = arrays.generator(beam.tokens, self.seed)
-        every = steps_between_questions(beam.tokens)
-        while len(beam.drawn) % every or not bool(beam.ended.all()):
+        every = steps_between_checks(beam.tokens)
+        while len(beam.sampled) % every or not bool(beam.ended.all()):
             beam = self.step(decoder, memory, beam, generator)
         return beam
 
-    def step(self, decoder: Stepper, memory: Memory, draw: Draw, generator: Any) -> Draw:
-        """One more token for each row; a row that has ended gets one too, and nobody reads it."""
-        logits, state = decoder.step(draw.tokens, draw.state, memory)
+    def step(self, decoder: Stepper, memory: Memory, samples: Samples, generator: Any) -> Samples:
+        """One more token for each row; those of rows that have ended are ignored."""
+        logits, state = decoder.step(samples.tokens, samples.state, memory)
         log_probs = log_softmax(logits)  # (rows, V)
-        xp, constraints = namespace(log_probs), draw.constraints.step(draw.tokens)
+        xp, constraints = namespace(log_probs), samples.constraints.step(samples.tokens)
         scores = constraints.forbid(xp.asarray(log_probs, copy=True))
-        impossible = (scores == float("-inf")).all(1)
-        scores = xp.where(impossible[:, None], log_probs, scores)  # such a row ends now, and is no output
-        if self.argmax_every and (len(draw.drawn) + 1) % self.argmax_every == 0:
+        impossible = (scores == NEVER).all(1)
+        scores = xp.where(impossible[:, None], log_probs, scores)  # such a row ends now and gives no output
+        if self.argmax_every and (len(samples.sampled) + 1) % self.argmax_every == 0:
             tokens = scores.argmax(1)
         else:
             tokens = self.draw(scores, generator)
         ended = constraints.last if decoder.eos is None else tokens == decoder.eos
         return replace(
-            draw,
+            samples,
             tokens=tokens,
             state=state,
             constraints=constraints,
-            ended=draw.ended | ended | impossible,
-            failed=draw.failed | (impossible & ~draw.ended),
-            drawn=(*draw.drawn, tokens),
-            log_probs=(*draw.log_probs, log_probs[xp.arange(len(tokens), device=tokens.device), tokens]),
-            live=(*draw.live, ~draw.ended),
+            ended=samples.ended | ended | impossible,
+            failed=samples.failed | (impossible & ~samples.ended),
+            sampled=(*samples.sampled, tokens),
+            log_probs=(*samples.log_probs, log_probs[xp.arange(len(tokens), device=tokens.device), tokens]),
+            unfinished=(*samples.unfinished, ~samples.ended),
         )
 
-    def finish(self, decoder: Stepper, memory: Memory, beam: Draw) -> list[list[Hypothesis]]:
-        """n_best outputs a source, likeliest first; fewer where the constraints left nothing to draw."""
+    def finish(self, decoder: Stepper, memory: Memory, beam: Samples) -> list[list[Hypothesis]]:
+        """n_best outputs per source, likeliest first; fewer where the constraints allowed no token."""
         stack = namespace(beam.tokens).stack
-        tokens, log_probs, live = (as_numpy(stack(part, 1)) for part in (beam.drawn, beam.log_probs, beam.live))
-        failed, forced = as_numpy(beam.failed), prefixes(beam.prefix, memory.rows)
+        columns = (beam.sampled, beam.log_probs, beam.unfinished)
+        tokens, log_probs, unfinished = (as_numpy(stack(each, 1)) for each in columns)  # (rows, U)
+        failed, forced = as_numpy(beam.failed), prefix_tokens(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for row, entry in enumerate(memory.owner(len(tokens)).tolist()):
             if failed[row]:
                 continue
-            drawn = tokens[row][live[row]].tolist()
-            probabilities = log_probs[row][live[row]].tolist()
-            body = [token for token in drawn if token != decoder.eos]
-            found[entry].append(Hypothesis(forced[entry] + body, sum(probabilities), probabilities))
+            body = [token for token in tokens[row][unfinished[row]].tolist() if token != decoder.eos]
+            own = log_probs[row][unfinished[row]].tolist()
+            found[entry].append(Hypothesis(forced[entry] + body, sum(own), own))
         return [sorted(each, key=lambda one: -one.score) for each in found]
 
     def draw(self, scores: Array, generator: Any) -> Array:
-        """(rows, V) -> (rows,)"""
+        """One token per row.  (rows, V) -> (rows,)"""
         try:
-            return arrays.draw(self.filtered(scores), generator)
+            return arrays.draw(self.probabilities(scores), generator)
         except ValueError as error:
             raise SeqloomError(
                 f"cannot draw from the model's scores, its training may have diverged: {error}"
             ) from None
 
-    def filtered(self, scores: Array) -> Array:
-        """Probabilities to draw from.  (rows, V) -> (rows, V)"""
+    def probabilities(self, scores: Array) -> Array:
+        """What to draw from: after temperature, top_k and top_p.  (rows, V) -> (rows, V)"""
         xp, scores = namespace(scores), scores / self.temperature
         if self.top_k:
             smallest = topk(scores, min(self.top_k, scores.shape[-1]))[0][:, -1:]
-            scores = xp.where(scores < smallest, float("-inf"), scores)
+            scores = xp.where(scores < smallest, NEVER, scores)
         if self.top_p < 1:
             ordered = descending(scores)
             probabilities = xp.exp(log_softmax(ordered))
-            before = probabilities.cumsum(1) - probabilities  # of what is likelier: the likeliest always stays
+            before = probabilities.cumsum(1) - probabilities  # of the likelier tokens: the likeliest always stays
             smallest = xp.amin(xp.where(before < self.top_p, ordered, float("inf")), 1)[:, None]
-            scores = xp.where(scores < smallest, float("-inf"), scores)
+            scores = xp.where(scores < smallest, NEVER, scores)
         return xp.exp(log_softmax(scores))

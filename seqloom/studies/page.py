@@ -1,4 +1,4 @@
-"""docs/results.md from results/*.json: one table of single results, and one a study of several runs."""
+"""docs/results.md from results/*.json: one table of all single runs, and one section per study of several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 def write_page(out: Path) -> None:
-    """The page of all studies in a folder; benchmarks have a page of their own."""
+    """The page of all records in a folder, except benchmarks, which have a page of their own."""
     paths = [path for path in sorted((out / "results").glob("*.json")) if not path.name.startswith("bench-")]
     records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     single = [each for each in records if len(each["rows"]) == 1]
@@ -21,8 +21,8 @@ def write_page(out: Path) -> None:
         "# Results",
         "",
         "Made by `seqloom reproduce NAME` from the files in `results/`. Do not edit.",
-        "Times are wall times of the machine that ran them. The budgets are small on purpose, and one seed each unless",
-        "more are named; then values are means with their standard errors.",
+        "Times are wall times on the machine of the run. Budgets are small on purpose. With several seeds, values are",
+        "means with their standard errors.",
         "",
         "| result | measured on the test set | gate | training | published |",
         "|---|---|---|---|---|",
@@ -45,13 +45,13 @@ def table_row(record: Record, out: Path) -> str:
     measured = "<br>".join(f"{metric} **{value:.4g}**" for metric, value in row["measured"].items())
     gates = "<br>".join(gate_lines(record)) or "-"
     title = f"`{record['command']}`<br>{record['about']}"
-    if pictured(record, out):
+    if has_picture(record, out):
         title += f" ([picture](images/{record['name']}.png))"
     return f"| {title} | {measured} | {gates} | {training(record, row)} | {record['published']} |"
 
 
 def section(record: Record, out: Path) -> list[str]:
-    """A study of several runs: what each came to, the gates, and the picture where there is one."""
+    """A study of several runs: a table, the gates, and the picture if there is one."""
     metrics = list(dict.fromkeys(metric for row in record["rows"] for metric in row["measured"]))
     lines = [f"## {record['name']}", "", f"{record['about']}. `{record['command']}`", ""]
     lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
@@ -59,37 +59,36 @@ def section(record: Record, out: Path) -> list[str]:
         values = [str(measured.get(metric, "-")) for metric in metrics]
         row = by_variant(record)[variant][0]
         lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
-    lines += ["", *(f"- {line}" for line in [*paired(record), *gate_lines(record)])]
+    lines += ["", *(f"- {line}" for line in [*paired_differences(record), *gate_lines(record)])]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
-    if pictured(record, out):
+    if has_picture(record, out):
         lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
     return lines
 
 
-def pictured(record: Record, out: Path) -> bool:
+def has_picture(record: Record, out: Path) -> bool:
     return (out / "docs" / "images" / f"{record['name']}.png").exists()
 
 
 def by_variant(record: Record) -> dict[str, list[Record]]:
-    """The rows of each variant, one a seed; where one of them was chosen, that one."""
+    """The rows of each variant, one per seed; if one of them was chosen, only that one."""
     found: dict[str, list[Record]] = {}
     for row in record["rows"]:
-        if not row.get("chosen", True):
-            continue
-        found.setdefault(row["variant"], []).append(row)
+        if row.get("chosen", True):
+            found.setdefault(row["variant"], []).append(row)
     return found
 
 
 def estimates(record: Record) -> dict[str, dict[str, Estimate]]:
-    """What each variant came to, with its standard error where there are several seeds."""
+    """The measures of each variant, with standard errors if there are several seeds."""
     return {
         variant: {metric: Estimate.of([row["measured"][metric] for row in rows]) for metric in rows[0]["measured"]}
         for variant, rows in by_variant(record).items()
     }
 
 
-def paired(record: Record) -> list[str]:
-    """Where there are several seeds: what each variant gains over the first, seed by seed, in the first metric."""
+def paired_differences(record: Record) -> list[str]:
+    """With several seeds: the difference of each variant to the first, paired by seed, in the first metric."""
     variants = by_variant(record)
     base, *others = variants
     if len(variants[base]) < 2:
@@ -97,13 +96,13 @@ def paired(record: Record) -> list[str]:
     metric = next(iter(variants[base][0]["measured"]))
     lines = []
     for other in others:
-        if metric not in variants[other][0]["measured"]:  # a run of another kind
+        if metric not in variants[other][0]["measured"]:  # another kind of run
             continue
         seeds = {row["seed"]: row["measured"][metric] for row in variants[base]}
         gains = [row["measured"][metric] - seeds[row["seed"]] for row in variants[other]]
         higher = sum(gain > 0 for gain in gains)
         difference = Estimate.of(gains)
-        lines.append(f"{other} less {base}, {metric}: {difference}, higher with {higher} of {len(gains)} seeds")
+        lines.append(f"{other} minus {base}, {metric}: {difference}, higher with {higher} of {len(gains)} seeds")
     return lines
 
 

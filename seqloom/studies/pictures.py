@@ -1,4 +1,4 @@
-"""Pictures of studies that learning curves do not tell."""
+"""Pictures of studies, where learning curves do not tell enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seqloom.explain.record import Points
 
 
 def distributions(record: dict[str, Any]) -> Any:
-    """A panel a variant: bars of what it measured, which are probabilities."""
+    """One panel per variant: its measures, which are probabilities, as bars."""
     rows = record["rows"]
     figure, panels = plot.figure(1, len(rows))
     for number, (row, panel) in enumerate(zip(rows, panels)):
@@ -23,7 +23,7 @@ def distributions(record: dict[str, Any]) -> Any:
 
 
 def errors_by_task(record: dict[str, Any]) -> Any:
-    """A pair of bars a task: what was measured, and what was published."""
+    """Two bars per task: the measured and the published error."""
     rows = [row["measured"] for row in record["rows"] if row["chosen"] and "published" in row["measured"]]
     figure, (panel,) = plot.figure()
     handles = []
@@ -39,26 +39,28 @@ def errors_by_task(record: dict[str, Any]) -> Any:
 
 
 def trade_off(record: dict[str, Any]) -> Any:
-    """Quality against the part of the source that had been read: a line for wait-k, a point for an agent."""
+    """Quality against the average proportion of the source read: a line for wait-k, a point for an agent."""
     figure, (panel,) = plot.figure()
     handles = []
     for number, row in enumerate(record["rows"]):
         measured = row["measured"]
-        late = {name.removeprefix("AP"): value for name, value in measured.items() if name.startswith("AP")}
-        good = {name: next(m for key, m in measured.items() if key.endswith(name) and key[:2] != "AP") for name in late}
-        handles += panel.plot(list(late.values()), list(good.values()), marker="o", **plot.line(number))
-        for name in late:
+        delays = {name.removeprefix("AP"): value for name, value in measured.items() if name.startswith("AP")}
+        quality = {
+            name: next(m for key, m in measured.items() if key.endswith(name) and key[:2] != "AP") for name in delays
+        }
+        handles += panel.plot(list(delays.values()), list(quality.values()), marker="o", **plot.line(number))
+        for name in delays:
             panel.annotate(
-                name.removeprefix(", "), (late[name], good[name]), (4, -10), textcoords="offset points", size=8
+                name.removeprefix(", "), (delays[name], quality[name]), (4, -10), textcoords="offset points", size=8
             )
-    panel.set_xlabel("average proportion of the source that was read")
+    panel.set_xlabel("average proportion of the source read")
     panel.set_ylabel(next(iter(record["rows"][0]["measured"])).partition(",")[0])
     plot.legend(figure, handles, [row["variant"] or record["name"] for row in record["rows"]])
     return figure
 
 
 def difficulties(record: dict[str, Any]) -> Any:
-    """Error and steps by how hard an example is, a line a variant."""
+    """Error and steps by the difficulty of an example, one line per variant."""
     figure, panels = plot.figure(2, 1)
     names = ("error", "steps")
     handles = []
@@ -75,11 +77,11 @@ def difficulties(record: dict[str, Any]) -> Any:
     return figure
 
 
-ACROSS = 80  # characters of a text in one panel
+ACROSS = 80  # characters in one panel
 
 
-def thoughts(record: dict[str, Any]) -> Any:
-    """A text, and over each of its characters how many steps were made on reading it."""
+def steps_over_text(record: dict[str, Any]) -> Any:
+    """A text, and above each of its characters the number of steps taken on reading it."""
     text, steps = next(row["shown"].values() for row in record["rows"] if row["shown"]["steps"])
     parts = [slice(first, first + ACROSS) for first in range(0, len(text), ACROSS)]
     figure, panels = plot.figure(len(parts), 1)
@@ -88,7 +90,7 @@ def thoughts(record: dict[str, Any]) -> Any:
         panel.bar(range(len(steps[part])), steps[part], width=0.9, color=plot.line(0)["color"])
         panel.set_xlim(-0.7, ACROSS - 0.3)
         panel.set_xticks([])
-        below = panel.get_xaxis_transform()  # places of the text, parts of the height
+        below = panel.get_xaxis_transform()  # x in characters, y in parts of the height
         for place, letter in enumerate(text[part]):
             shown = {"\n": "¶", "$": r"\$"}.get(letter, letter)
             panel.text(place, -0.06, shown, transform=below, ha="center", va="top", family="monospace", fontsize=9)
@@ -97,7 +99,7 @@ def thoughts(record: dict[str, Any]) -> Any:
 
 
 def over_the_truth(record: dict[str, Any]) -> Any:
-    """A row a variant: its answers, drawn over the truth."""
+    """One row per variant: its answers, drawn over the truth."""
     rows = [(row["variant"], row["shown"]["points"]) for row in record["rows"]]
     drawn = [Points(**each, triangles=record["name"] == "delaunay") for _, shown in rows for each in shown]
     titles = [variant or f"{len(each['where'])} points" for variant, shown in rows for each in shown]

@@ -1,4 +1,4 @@
-"""`seqloom reproduce`: list the studies, or run one and write what came out."""
+"""`seqloom reproduce`: list the studies, or run one and write its record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_results() -> None:
 
 
 def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any]:
-    """Train if need be, measure, write."""
+    """Train if needed, measure, and write the record, the picture and the page."""
     from seqloom.storage.files import replace_file, to_json
 
     if name not in STUDIES:
@@ -32,8 +32,8 @@ def reproduce_result(name: str, out: Path, settings: list[str]) -> dict[str, Any
         draw(study, record, out)
     write_page(out)
     for variant, measured in estimates(record).items():
-        told = "  ".join(f"{metric} {value}" for metric, value in measured.items())
-        print(f"{variant}: {told}" if variant else told)
+        values = "  ".join(f"{metric} {value}" for metric, value in measured.items())
+        print(f"{variant}: {values}" if variant else values)
     for line in gate_lines(record):
         print(line.replace("**not met**", "NOT MET"))
     return record

@@ -1,4 +1,4 @@
-"""A study: one run, or several that differ in one thing, measured alike and held against gates."""
+"""A study: one run, or several that differ in one thing, measured in the same way and checked against gates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Measured = Mapping[str, Measures]  # by the name of a variant
 
 
 @dataclass(frozen=True)
-class Data:
-    """Where the examples are."""
+class Splits:
+    """The files of training, validation and test examples; without validation files, training holds some out."""
 
     train: list[str]
     valid: list[str] | None
@@ -29,7 +29,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Gate:
-    """What must come out."""
+    """A bound on one figure of a study."""
 
     text: str
     value: Callable[[Measured], float]
@@ -50,47 +50,47 @@ def at_most(bound: float, metric: str, variant: str = "") -> Gate:
     return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound)
 
 
-def ahead(bound: float, metric: str, better: str, worse: str) -> Gate:
-    """One variant leads another by so much."""
-    text = f"{metric}, {better} before {worse}"
+def lead(bound: float, metric: str, better: str, worse: str) -> Gate:
+    """One variant is better than another by at least so much."""
+    text = f"{metric}, {better} minus {worse}"
     return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What one run of a study has of its own: settings of the recipe, or another recipe, or other data."""
+    """How one run of a study differs: other settings, another recipe, or other data."""
 
     settings: tuple[str, ...] = ()
     recipe: str | None = None
-    data: Callable[[Path], Data] | None = None
-    init: str = ""  # the variant whose run, of the same seed, it starts from
+    data: Callable[[Path], Splits] | None = None
+    init: str = ""  # the variant whose run of the same seed it starts from
 
 
 @dataclass(frozen=True)
 class Study:
-    """One entry of the results page."""
+    """One entry of the results page: what is trained and measured, and the gates."""
 
     about: str
     recipe: str
-    data: Callable[[Path], Data]  # given a folder for files it has to make
+    data: Callable[[Path], Splits]  # takes the folder for files that it makes
     gates: tuple[Gate, ...] = ()
-    published: str = "none"  # what others reached, with the source
+    published: str = "none"  # figures of others, with the source
     variants: Mapping[str, Variant] = field(default_factory=lambda: {"": Variant()})
-    measure: Callable[[Predictor, Data], Measures] | None = None  # None: the metrics of the task, on the test set
-    runs: str = ""  # the study whose runs it measures, where it trains none of its own
-    seeds: tuple[int, ...] = ()  # a run each; none: the recipe's
-    picture: Callable[[dict[str, Any]], Any] | None = None  # of a record; None: the learning curves
-    shown: Callable[[Predictor, Data], dict[str, Any]] | None = None  # what of each run its picture needs beside that
-    choose: str = ""  # of the runs of several seeds, the one with the least of this counts; none: their mean
+    measure: Callable[[Predictor, Splits], Measures] | None = None  # None: the metrics of the task, on the test set
+    runs: str = ""  # the study whose runs it measures, instead of training its own
+    seeds: tuple[int, ...] = ()  # one run per seed; (): the seed of the recipe
+    picture: Callable[[dict[str, Any]], Any] | None = None  # draws a record; None: the learning curves
+    shown: Callable[[Predictor, Splits], dict[str, Any]] | None = None  # what else the picture needs of each run
+    choose: str = ""  # the measure by which the lowest run of several seeds counts; "": the mean of all counts
 
     def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
-        """Train what is not trained yet, measure all, and say what came out."""
+        """Train what is not trained yet, measure everything, and return the record."""
         import torch
 
         rows = [self.row(name, label, out, settings, seed) for seed in self.seeds or (None,) for label in self.variants]
         rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
         if self.choose:
-            rows = [{**row, "chosen": row is least(rows, row["variant"], self.choose)} for row in rows]
+            rows = [{**row, "chosen": row is lowest(rows, row["variant"], self.choose)} for row in rows]
         counted = [row for row in rows if row.get("chosen", True)]
         measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
         return {
@@ -107,17 +107,17 @@ class Study:
         }
 
     def folder(self, name: str, label: str, out: Path, seed: int | None = None) -> Path:
-        """Where the run of a variant is."""
+        """The folder of one run."""
         folder = out / "runs" / (self.runs or name)
         folder = folder / label.replace(" ", "-") if label else folder
         return folder if seed is None else folder / f"seed-{seed}"
 
     def folders(self, name: str, out: Path) -> list[Path]:
-        """Where all runs are."""
+        """The folders of all runs."""
         return [self.folder(name, label, out, seed) for label in self.variants for seed in self.seeds or (None,)]
 
     def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> dict[str, Any]:
-        """One variant, trained and measured."""
+        """Train and measure one run."""
         from seqloom.train.fit import fit
 
         variant = self.variants[label]
@@ -135,9 +135,9 @@ class Study:
             resume=(folder / "format.json").exists(),
         )
         if model.summary is None or model.summary.stopped == "interrupted":
-            raise SeqloomError(f"{name} was interrupted and saved: the same command continues it")
+            raise SeqloomError(f"{name} was interrupted and saved: run the same command to resume it")
         began = time.monotonic()
-        measured = (self.measure or on_the_test_set)(model, data)
+        measured = (self.measure or evaluate_test_set)(model, data)
         return {
             "variant": label,
             "settings": list(variant.settings),
@@ -154,22 +154,22 @@ class Study:
         }
 
 
-def least(rows: list[dict[str, Any]], label: str, measure: str) -> dict[str, Any]:
-    """The run of a variant that has the least of something."""
+def lowest(rows: list[dict[str, Any]], label: str, measure: str) -> dict[str, Any]:
+    """The run of a variant with the lowest value of a measure."""
     return min((row for row in rows if row["variant"] == label), key=lambda row: row["measured"][measure])
 
 
 def means(rows: list[dict[str, Any]]) -> Measures:
-    """Over seeds."""
+    """The mean of each measure over seeds."""
     return {metric: sum(row["measured"][metric] for row in rows) / len(rows) for metric in rows[0]["measured"]}
 
 
-def on_the_test_set(model: Predictor, data: Data, **search: Any) -> Measures:
-    """The metrics of the task; of a language model its perplexity."""
+def evaluate_test_set(model: Predictor, data: Splits, **search: Any) -> Measures:
+    """The metrics of the task; for a language model its perplexity."""
     return model.evaluate(test_examples(model, data), **search)
 
 
-def test_examples(model: Predictor, data: Data) -> list[Any]:
+def test_examples(model: Predictor, data: Splits) -> list[Any]:
     return list(model.examples(data.test))
 
 

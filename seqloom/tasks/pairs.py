@@ -16,7 +16,7 @@ from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import FIRST, Places
 from seqloom.data.special_tokens import BOS, EOS, PAD
 from seqloom.search.constraints.bag import Bag
-from seqloom.search.constraints.places import Choices
+from seqloom.search.constraints.places import PlaceRule
 from seqloom.search.constraints.ring import Ring
 from seqloom.search.constraints.tour import Tour
 from seqloom.search.constraints.triangles import Triangles
@@ -25,7 +25,7 @@ from seqloom.types import Batch, Example, Padded
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
-RULES: dict[str, type[Choices]] = {"tour": Tour, "ring": Ring, "triangles": Triangles}
+RULES: dict[str, type[PlaceRule]] = {"tour": Tour, "ring": Ring, "triangles": Triangles}
 
 
 class Pairs(Task):

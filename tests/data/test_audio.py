@@ -22,7 +22,7 @@ from seqloom.data.codecs.audio import Audio
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.data.codecs.text import Text
 from seqloom.errors import SeqloomError
-from seqloom.studies import sources
+from seqloom.studies.sources import spoken_digits as sources
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Padded
 

@@ -8,7 +8,9 @@ from seqloom.arrays import Array, like, namespace
 from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints.bag import Bag
-from seqloom.search.constraints.every import Banned, NoRepeat, Required
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.no_repeat import NoRepeat
+from seqloom.search.constraints.required import Required
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Output, Padded, State
 

@@ -56,16 +56,16 @@ class Frames(Table):
 
     def step(self, token: Array, state: State, memory: Memory) -> tuple[Array, State]:
         xp, each = namespace(token), namespace(token).arange(len(token), device=token.device)
-        frame = xp.exp(frames(memory, state["frame"]))
-        again = state["mixture"]["ends"] * frame[each, state["last"]]
-        ends = xp.where(token == BLANK, again / (again + frame[:, BLANK]), (token != BOS) * 1.0)
+        before = xp.exp(frames(memory, state["frame"]))  # (rows, V)
+        again = state["mixture"]["ends"] * before[each, state["last"]]
+        ends = xp.where(token == BLANK, again / (again + before[:, BLANK]), (token != BOS) * 1.0)
         ends = xp.where((token == BLANK) & (state["last"] == BLANK), 0.0, ends)
         last = xp.where((token == BLANK) | (token == BOS), state["last"], token)
         frame = state["frame"] + (token != BOS)
-        frame = xp.exp(frames(memory, frame))
-        scores = frame * 1.0
-        scores[each, last] = frame[each, last] * (1 - ends)
-        scores[:, BLANK] = frame[:, BLANK] + xp.where(last == BLANK, 0.0, ends * frame[each, last])
+        now = xp.exp(frames(memory, frame))
+        scores = now * 1.0
+        scores[each, last] = now[each, last] * (1 - ends)
+        scores[:, BLANK] = now[:, BLANK] + xp.where(last == BLANK, 0.0, ends * now[each, last])
         if xp is np:
             with np.errstate(divide="ignore"):
                 scores = np.log(scores)

@@ -19,7 +19,7 @@ from seqloom.nn.model import Model
 from seqloom.predictor import Predictor
 from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints.bag import Bag
-from seqloom.search.constraints.every import Banned
+from seqloom.search.constraints.banned import Banned
 from seqloom.search.sample import Sampling
 from seqloom.tasks.pairs import Pairs
 from seqloom.types import Padded
@@ -123,7 +123,7 @@ def test_a_model_with_a_bag_answers_with_the_words_of_its_source_unknown_ones_to
     explained = Predictor(System(model, task, recipe)).explain("d b a", n_best=2)
     assert {tuple(sorted(each.text.split())) for each in explained.hypotheses} == {("a", "b", "d")}
     free = Predictor(System(model, Pairs(source=codec, target=codec, joint=True), recipe))
-    assert any(isinstance(each, Banned) and UNK in each.symbols for each in build_constraints(free.system, None))
+    assert any(isinstance(each, Banned) and UNK in each.tokens for each in build_constraints(free.system, None))
 
 
 def tiny_model(vocabulary):

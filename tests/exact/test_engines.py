@@ -39,8 +39,9 @@ from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.nn.model import Model
 from seqloom.nn.teacher_forcing import teacher_force
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned, Required
-from seqloom.search.opening import Opening
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.required import Required
+from seqloom.search.options import SearchOptions
 from seqloom.search.sample import Sampling
 from seqloom.types import Hypothesis, Memory, Padded
 
@@ -204,7 +205,7 @@ def test_ctranslate2_samples_from_the_models_distribution(translators):
     with torch.no_grad():
         memory = model.encode(Padded.stack(source).to("cpu"))
         logits = model.decoder.step(torch.tensor([BOS]), model.decoder.start(memory), memory)[0]
-    expected = search.filtered(torch.log_softmax(logits, -1))[0]
+    expected = search.probabilities(torch.log_softmax(logits, -1))[0]
     counts = Counter(each.tokens[0] if each.tokens else EOS for each in found)
     assert set(counts) <= set(expected.nonzero()[:, 0].tolist())
     for token, times in counts.items():
@@ -399,6 +400,6 @@ def test_every_engine_has_the_models_length_limits(ratio):
     session = SimpleNamespace(get_inputs=list, get_outputs=list)
     onnx = OnnxDecoder(session, bos=BOS, **ends).limit(Memory(np.zeros((199, 0, 0)), lengths))
     ours = CTranslate2(None, longest=4096, **ends).limits(
-        [np.zeros(length) for length in lengths], Opening(0, None, 0), 0
+        [np.zeros(length) for length in lengths], SearchOptions(0, None, 0), 0
     )
     assert model.decoder.limit(memory).tolist() == onnx.tolist() == ours

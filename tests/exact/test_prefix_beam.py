@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from seqloom.errors import SeqloomError
 from seqloom.search.constraints.bag import Bag
-from seqloom.search.constraints.every import Banned, NoRepeat, Required
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.no_repeat import NoRepeat
+from seqloom.search.constraints.required import Required
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Memory, Padded
 from tests.exact import online

@@ -8,7 +8,9 @@ import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Banned, NoRepeat, Required
+from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.no_repeat import NoRepeat
+from seqloom.search.constraints.required import Required
 from seqloom.search.sample import Sampling
 from seqloom.types import Memory, Padded
 from tests.building import build, cases, memory_for

@@ -12,7 +12,7 @@ from seqloom.arrays import cast, log_softmax, namespace
 from seqloom.contracts import Stepper
 from seqloom.errors import SeqloomError
 from seqloom.search.beam import BeamSearch
-from seqloom.search.constraints.every import Required
+from seqloom.search.constraints.required import Required
 from seqloom.search.sample import Sampling
 from tests.exact import online
 from tests.exact.online import BOS, EOS, VOCABULARY, grown, memory

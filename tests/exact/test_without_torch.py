@@ -16,7 +16,7 @@ from tests.exact import bigrams
 STORED = Path(__file__).parents[1] / "storage" / "stored_runs" / "format_1"
 PROGRAM = f"""
 import json, sys
-import seqloom.search.beam, seqloom.search.sample, seqloom.search.constraints.every
+import seqloom.search.beam, seqloom.search.sample, seqloom.search.constraints.combined
 import seqloom.tasks.pairs, seqloom.tasks.text, seqloom.inference.candidates
 import seqloom.data.codecs.text, seqloom.data.codecs.numbers, seqloom.data.readers, seqloom.data.dataset
 from tests.exact import bigrams

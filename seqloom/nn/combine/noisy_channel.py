@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from seqloom.arrays import perhaps
+from seqloom.arrays import maybe_any
 from seqloom.contracts import Decoder, Encoder, Stepper
 from seqloom.errors import SeqloomError
 from seqloom.nn.decoders.ssnt import SSNT
@@ -116,7 +116,7 @@ class NoisyChannel(Decoder):
         if not self.weight:
             return scores + self.bonus(scores), {**after, KEY: channel}
         visible = (token != self.bos) & ~torch.isin(token, torch.tensor(self.blanks, device=token.device))
-        if perhaps(visible):
+        if maybe_any(visible):
             channel = hold(~visible, self.advance_channel(token, channel, memory), channel)
         read = self.decoder.states_read(after, memory)
         assert read is not None, "a decoder with blanks knows how many states it has read"

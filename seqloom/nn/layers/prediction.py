@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from seqloom.arrays import perhaps
+from seqloom.arrays import maybe_any
 from seqloom.contracts import Cell
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
@@ -35,7 +35,7 @@ class PredictionNetwork(nn.Module):
 
     def step(self, token: Tensor, is_blank: Tensor, state: State) -> State:
         """The state after another token; rows whose token is a blank keep theirs.  (rows,), (rows,)"""
-        if not perhaps(~is_blank):
+        if not maybe_any(~is_blank):
             return state
         written, layers = self.stack.step(self.dropout(self.embedding(token)), state["layers"])
         return hold(is_blank, {"layers": layers, "written": self.dropout(written)}, state)

@@ -1,21 +1,21 @@
-"""Choices: outputs that are places of their source, of which a rule says which may follow. What such rules share."""
+"""Rules over outputs that are places of their source: which place may follow, and where an output may end."""
 
 from abc import abstractmethod
 
-from seqloom.arrays import Array, like, namespace
+from seqloom.arrays import NEVER, Array, like, namespace
 from seqloom.contracts import Constraint
 from seqloom.errors import SeqloomError
-from seqloom.search.constraints.every import everything
 from seqloom.types import Padded, State, hold, positions_below
 
 
-class Choices(Constraint):
-    """One row of the source a row of the limit it starts with, in that order. `first` is the token of place 0.
+class PlaceRule(Constraint):
+    """What tours, rings and triangles share. One row of the source per row of the limit, in the same order.
 
-    State: {"there": (rows, T) what the source has, "room": (rows,) tokens that may still come, EOS included, ...}.
+    `first` is the token of place 0. State: {"there": (rows, T) which places the source has, "room": (rows,) tokens that
+    may still come, EOS included, "begun", "broken": (rows,), and what the rule keeps}.
     """
 
-    rule: str  # what outputs are called
+    rule: str  # what an output is called in errors
     least = 1  # elements that a source must have
 
     def __init__(self, source: Padded, first: int, eos: int):
@@ -23,7 +23,7 @@ class Choices(Constraint):
         self.first, self.eos = first, eos
 
     def start(self, rows: int, limit: Array) -> State:
-        lengths = like(limit, self.lengths)
+        xp, lengths = namespace(limit), like(limit, self.lengths)
         if bool((lengths < self.least).any()):
             raise SeqloomError(
                 f"{self.rule} needs {self.least} elements or more, and a source has {int(lengths.min())}"
@@ -33,7 +33,7 @@ class Choices(Constraint):
                 f"{self.rule} has more tokens than an output has room for, the end included: "
                 "raise search.maximum_length, decoder.length_ratio or decoder.length_offset"
             )
-        no = ~everything(limit, 1)[:, 0]
+        no = xp.zeros_like(limit, dtype=xp.bool)
         there = positions_below(lengths, self.width)  # (rows, T)
         return {"there": there, "room": limit, "begun": no, "broken": no, **self.begin(there, limit)}
 
@@ -48,20 +48,21 @@ class Choices(Constraint):
             "broken": state["broken"] | ~fits,
             **self.after(chosen, state),
         }
-        unbegun = {name: value for name, value in state.items() if name != "begun"}
-        return {**hold(~state["begun"], after, unbegun), "begun": xp.ones_like(state["begun"])}  # BOS is no part of it
+        # The first step is BOS, which is no part of the output.
+        before = {name: value for name, value in state.items() if name != "begun"}
+        return {**hold(~state["begun"], after, before), "begun": xp.ones_like(state["begun"])}
 
     def forbid(self, scores: Array, state: State) -> Array:
         xp = namespace(scores)
         places, end = self.allowed(state)
-        others = ~everything(scores, self.first)
+        others = xp.zeros((len(scores), self.first), dtype=xp.bool, device=scores.device)
         others[:, self.eos] = end
         fitting = xp.concat([others, places], 1) & ~state["broken"][:, None]  # (rows, V)
-        return xp.where(fitting, scores, float("-inf"))
+        return xp.where(fitting, scores, NEVER)
 
     @abstractmethod
     def shortest_output(self, lengths: Array) -> Array | int:
-        """How many tokens an output has at least, EOS included, given how many elements its source has.  (B,)"""
+        """How many tokens an output has at least, EOS included, given the lengths of the sources.  (B,)"""
 
     @abstractmethod
     def begin(self, there: Array, limit: Array) -> State:
@@ -76,6 +77,6 @@ class Choices(Constraint):
         """Which places may follow, and whether the end may.  (rows, T), (rows,)"""
 
 
-def at(place: Array, width: int) -> Array:
-    """True at one place of each row; a place below 0 is none.  (rows,) -> (rows, T)"""
+def one_hot(place: Array, width: int) -> Array:
+    """True at one place of each row; nowhere if it is below 0.  (rows,) -> (rows, T)"""
     return place[:, None] == namespace(place).arange(width, device=place.device)

@@ -1,23 +1,24 @@
-"""Rings: three places or more, none twice but the first, with which it ends. Convex hulls are such."""
+"""Rings: three different places or more, then the first again. Convex hulls are rings."""
 
 from seqloom.arrays import Array, namespace
-from seqloom.search.constraints.places import Choices, at
+from seqloom.search.constraints.places import PlaceRule, one_hot
 from seqloom.types import State
 
 
-class Ring(Choices):
+class Ring(PlaceRule):
     rule, least = "a ring", 3
 
     def shortest_output(self, lengths: Array) -> int:
         return self.least + 2
 
     def begin(self, there: Array, limit: Array) -> State:
-        return {"used": ~(there | ~there), "head": namespace(limit).full_like(limit, -1), "closed": ~there[:, 0]}
+        xp = namespace(limit)
+        return {"used": xp.zeros_like(there), "head": xp.full_like(limit, -1), "closed": ~there[:, 0]}
 
     def after(self, place: Array, state: State) -> State:
         xp, head = namespace(place), state["head"]
         return {
-            "used": state["used"] | at(place, self.width),
+            "used": state["used"] | one_hot(place, self.width),
             "head": xp.where(head < 0, place, head),
             "closed": state["closed"] | (place == head),
         }
@@ -25,6 +26,6 @@ class Ring(Choices):
     def allowed(self, state: State) -> tuple[Array, Array]:
         used, closed = state["used"], state["closed"]
         room = state["room"] >= 3  # for one more, the first and the end
-        closing = at(state["head"], self.width) & (used.sum(1) >= self.least)[:, None]
+        closing = one_hot(state["head"], self.width) & (used.sum(1) >= self.least)[:, None]
         places = (state["there"] & ~used & room[:, None]) | closing
         return places & ~closed[:, None], closed

@@ -1,4 +1,4 @@
-"""Every study by name."""
+"""All studies by name."""
 
 from seqloom.studies.catalogue.cells import STUDIES as CELLS
 from seqloom.studies.catalogue.copying import STUDIES as COPYING

@@ -1,10 +1,10 @@
-"""Cells of recurrent networks side by side, and what they can count, add and remember."""
+"""Recurrent cells compared: counting, adding and remembering."""
 
 from __future__ import annotations
 
-from seqloom.studies.measures import counted, next_symbol
-from seqloom.studies.sources import made
-from seqloom.studies.study import Gate, Measured, Study, Variant, ahead, at_least, at_most
+from seqloom.studies.measures.cells import accepted_lines, next_token_accuracy
+from seqloom.studies.sources.generators import examples_of
+from seqloom.studies.study import Gate, Measured, Study, Variant, at_least, at_most, lead
 
 CELLS = {
     "tanh": ("elman",),
@@ -19,7 +19,7 @@ CELLS = {
 
 
 def cells(*names: str, sides: tuple[str, ...] = ("encoder",)) -> dict[str, Variant]:
-    """A variant a cell, the same on all sides that have one."""
+    """One variant per cell, the same cell on all sides."""
     chosen = {name: CELLS[name] for name in names}
     return {
         name: Variant(
@@ -34,12 +34,12 @@ def cells(*names: str, sides: tuple[str, ...] = ("encoder",)) -> dict[str, Varia
 
 
 def worst_gap(metric: str, better: tuple[str, ...], worse: tuple[str, ...], bound: float) -> Gate:
-    """The least of some variants leads the best of others by so much."""
+    """The worst of some variants is better than the best of others by at least so much."""
 
     def gap(measured: Measured) -> float:
         return min(measured[name][metric] for name in better) - max(measured[name][metric] for name in worse)
 
-    return Gate(f"{metric}, {', '.join(better)} before {', '.join(worse)}", gap, ">=", bound)
+    return Gate(f"{metric}, worst of {', '.join(better)} minus best of {', '.join(worse)}", gap, ">=", bound)
 
 
 GATED = ("lstm-b", "gru", "mut1", "mut2", "mut3")
@@ -48,38 +48,39 @@ REVERSED = "encoder.reverse=true"
 
 STUDIES: dict[str, Study] = {
     "adding": Study(
-        "The adding problem over 100 steps, 64 units (who always answers 1 has an error of 0.167)",
+        "The adding problem over 100 steps, 64 units (always answering 1 has an error of 0.167)",
         "adding",
-        made("adding", 40_000, 2_000, length=100),
+        examples_of("adding", 40_000, 2_000, length=100),
         (*(at_most(0.01, "mse", cell) for cell in ("lstm", *GATED)), at_least(0.1, "mse", "tanh")),
         variants=cells("tanh", "lstm", *GATED),
     ),
     "arithmetic": Study(
-        "Sums and differences among letters that mean nothing: which cell finds the next digit",
+        "Sums and differences among distracting letters: accuracy of the next token, by cell",
         "arithmetic",
-        made("arithmetic", 100_000, 2_000),
+        examples_of("arithmetic", 100_000, 2_000),
         (
             worst_gap("accuracy", ("lstm-b", "gru", "mut1"), ("tanh", "lstm-f"), 30),
-            ahead(0, "accuracy", "lstm-b", "lstm"),
+            lead(0, "accuracy", "lstm-b", "lstm"),
         ),
         "accuracy tanh 29.5, LSTM-f 29.3, LSTM 89.2, LSTM-b 90.2, GRU 89.6, MUT1 92.1 (Jozefowicz et al. 2015, "
         "each the best of many trials)",
         variants=cells("tanh", "lstm-f", "lstm", "lstm-b", "gru", "mut1", sides=("encoder", "decoder")),
-        measure=next_symbol,
+        measure=next_token_accuracy,
     ),
     "counting": Study(
-        "a^n b^n: learned for n up to 50, asked for n from 51 to 100",
+        "a^n b^n: trained on n up to 50, tested on n from 51 to 100",
         "counting",
-        made("counting", 10_000, 200, {"shortest": 51, "longest": 100}, shortest=1, longest=50),
+        examples_of("counting", 10_000, 200, {"shortest": 51, "longest": 100}, shortest=1, longest=50),
         (at_least(90, "accepted", "lstm-b"), at_most(30, "accepted", "gru")),
         variants=cells("lstm-b", "gru", sides=("decoder",)),
-        measure=counted,
+        measure=accepted_lines,
     ),
     "addition": Study(
-        "Sums of two numbers of up to three digits, an LSTM without attention that is given h_T; the last is plain but "
-        "given the cells too, and a forget bias of 1",
+        "Sums of two numbers of up to three digits: an LSTM without attention whose decoder starts from h_T. reversed: "
+        "the source is read backwards; fed: h_T is an input of every step; plain with cells: plain, with the LSTM cell "
+        "state passed to the decoder as well and a forget bias of 1",
         "addition",
-        made("addition", 50_000, 1_000),
+        examples_of("addition", 50_000, 1_000),
         (
             at_least(5, "exact", "plain"),
             at_most(15, "exact", "plain"),

@@ -1,15 +1,18 @@
-"""Words that are copied: from a source, or from what was said before."""
+"""Copying words: from the source, or from the text before."""
 
 from __future__ import annotations
 
-from seqloom.studies.measures import copied, valid_and_test
-from seqloom.studies.sources import django, penn_treebank, tatoeba_copies
-from seqloom.studies.study import Gate, Study, Variant, ahead, at_least
+from seqloom.studies.measures.copying import bleu_and_oov_recall
+from seqloom.studies.measures.texts import perplexities
+from seqloom.studies.sources.copying import django, tatoeba_copies
+from seqloom.studies.sources.texts import penn_treebank
+from seqloom.studies.study import Gate, Study, Variant, at_least, lead
 
 STUDIES: dict[str, Study] = {
     "copying": Study(
-        "Tatoeba English to French, 2,000 words a side, every fifth pair with words to copy that they lack; oov_recall "
-        "is of these. unknown: such words are written as unknown; replaced: as the word most looked at",
+        "Tatoeba English to French, 2,000 words per side; every fifth pair has words outside the vocabulary to copy, "
+        "and oov_recall is the recall of these. unknown: they are written as unknown; replaced: by the word with the "
+        "highest attention",
         "pointer-generator",
         tatoeba_copies,
         (
@@ -19,22 +22,22 @@ STUDIES: dict[str, Study] = {
             at_least(1, "better", "switch"),
         ),
         "BLEU 20.19 to 23.76 by pointing (Europarl English to French, Gulcehre et al. 2016)",
-        variants={  # those that copy are measured beside the plain one
+        variants={  # those that copy are compared with the plain one, which comes first
             "plain": Variant(recipe="rare-words"),
             "switch": Variant(("decoder.mixture=switch",)),
             "pointer-generator": Variant(),
         },
-        measure=copied,
+        measure=bleu_and_oov_recall,
         seeds=(1, 2, 3),
     ),
     "django": Study(
-        "English to lines of Python (Django, the last 1,805 lines), by words: with copying and without",
+        "English descriptions to lines of Python (Django, the last 1,805 lines), by words: with and without copying",
         "django",
         django,
         (
             at_least(35, "exact", "copying"),
             at_least(90, "parsable", "copying"),
-            ahead(0, "exact", "copying", "plain"),
+            lead(0, "exact", "copying", "plain"),
         ),
         "exact 45.1 (neural translation), 62.3 (latent predictor networks, Ling et al. 2016), 71.6 (syntactic neural "
         "model, Yin & Neubig 2017)",
@@ -49,7 +52,7 @@ STUDIES: dict[str, Study] = {
         penn_treebank,
         (
             Gate(
-                "test perplexity, sentinel to LSTM",
+                "test perplexity, sentinel relative to LSTM",
                 lambda m: m["sentinel"]["test_perplexity"] / m["LSTM"]["test_perplexity"],
                 "<=",
                 0.97,
@@ -60,6 +63,6 @@ STUDIES: dict[str, Study] = {
             "LSTM": Variant(("train.epochs=1",), recipe="word-lstm"),
             "sentinel": Variant(("train.epochs=1",)),
         },
-        measure=valid_and_test,
+        measure=perplexities,
     ),
 }

@@ -1,11 +1,12 @@
-"""Objectives beside cross-entropy."""
+"""Objectives compared with cross-entropy."""
 
 from __future__ import annotations
 
-from seqloom.studies.measures import by_beam, by_number
+from seqloom.studies.measures.objectives import by_beam, mode_probabilities
 from seqloom.studies.pictures import distributions
-from seqloom.studies.sources import shuffled_captions, sigmorphon, two_modes
-from seqloom.studies.study import Gate, Measures, Study, Variant, ahead
+from seqloom.studies.sources.objectives import shuffled_captions, two_modes
+from seqloom.studies.sources.pairs import sigmorphon
+from seqloom.studies.study import Gate, Measures, Study, Variant, lead
 
 
 def sum_of(measured: Measures, *counts: int) -> float:
@@ -13,8 +14,8 @@ def sum_of(measured: Measures, *counts: int) -> float:
 
 
 LIKELY = "cross-entropy"
-GREEK = "Greek letters to phonemes (SIGMORPHON 2020, 3,600 words), by the likeliest tokens"
-FURTHER = ("train.epochs=6", "train.learning_rate=3e-4", "train.warmup=20")  # from a run that is trained
+GREEK = "Greek letters to phonemes (SIGMORPHON 2020, 3,600 words), greedy search"
+FURTHER = ("train.epochs=6", "train.learning_rate=3e-4", "train.warmup=20")  # of a run that starts from a trained one
 
 
 def objective(kind: str, *settings: str) -> tuple[str, ...]:
@@ -22,12 +23,12 @@ def objective(kind: str, *settings: str) -> tuple[str, ...]:
 
 
 def further(kind: str, *settings: str) -> Variant:
-    """From the run of cross-entropy, with another objective."""
+    """Starts from the run of cross-entropy, with another objective."""
     return Variant((*objective(kind, *settings), *FURTHER), init=LIKELY)
 
 
 def captions(kind: str, *settings: str) -> Variant:
-    """The same of captions, where a search ranks as the objective does."""
+    """The same for captions, where the search ranks as the objective does."""
     ranked = "search.rank_by=last" if kind == "margin" else "search.rank_by=sum"
     bag = f"task.bag={'true' if 'constrained=true' in settings else 'false'}"
     longer = ("train.epochs=8", "train.tokens=512", "train.learning_rate=1e-3", "train.warmup=20", "train.clip=5.0")
@@ -36,7 +37,7 @@ def captions(kind: str, *settings: str) -> Variant:
 
 STUDIES: dict[str, Study] = {
     "objectives": Study(
-        f"{GREEK}: objectives on one LSTM. Those from the seventh on begin where the first ends",
+        f"{GREEK}: objectives on one LSTM; from the seventh on, runs start from the first",
         "g2p-small",
         sigmorphon("gre"),
         published="XENT, DAD, E2E, MIXER: 13.01, 12.18, 12.78, 16.22 ROUGE-2 (summaries), 17.74, 20.12, 17.77, 20.73 "
@@ -59,15 +60,15 @@ STUDIES: dict[str, Study] = {
         seeds=(1, 2, 3),
     ),
     "reordering": Study(
-        "Words of English captions of at most 8 words put in order (bag: of these words alone), an LSTM; beam-search "
-        "optimisation ranks by the last score",
+        "Shuffled words of English captions of at most 8 words put in order by an LSTM (bag: outputs may have these "
+        "words only); beam-search optimisation (BSO) ranks by the last score",
         "reordering",
         shuffled_captions(8),
         (
-            ahead(1, "bleu_5", "BSO", "cross-entropy further"),
-            ahead(1, "bleu_1", "BSO", "cross-entropy further"),
+            lead(1, "bleu_5", "BSO", "cross-entropy further"),
+            lead(1, "bleu_1", "BSO", "cross-entropy further"),
             Gate(
-                "BLEU, beam of 5, constrained BSO within bags before BSO without",
+                "BLEU, beam of 5, constrained BSO with bags minus BSO without",
                 lambda m: m["constrained BSO"]["bag_bleu_5"] - m["BSO"]["bleu_5"],
                 ">=",
                 0.0,
@@ -86,18 +87,23 @@ STUDIES: dict[str, Study] = {
         seeds=(1, 2, 3),
     ),
     "from-scratch": Study(
-        f"{GREEK}: expected reward from scratch, and MIXER, which begins with cross-entropy",
+        f"{GREEK}: expected reward from scratch, and MIXER, which starts with cross-entropy",
         "g2p-mixer",
         sigmorphon("gre"),
-        (ahead(50, "exact", "MIXER", "expected reward"),),
+        (lead(50, "exact", "MIXER", "expected reward"),),
         variants={"MIXER": Variant(), "expected reward": Variant(objective("expected_reward"))},
     ),
     "modes": Study(
-        "One source with two targets, the first in 60 % of the examples: what each objective makes likely",
+        "One source with two targets, the first in 60 % of the examples: the distribution that each objective learns",
         "modes",
         two_modes,
         (
-            Gate("RAML, the lesser mode and its neighbours", lambda m: sum_of(m["RAML"], 5, 6), ">=", 0.25),
+            Gate(
+                "RAML, the smaller mode and its neighbours",
+                lambda m: sum_of(m["RAML"], 5, 6),
+                ">=",
+                0.25,
+            ),
             Gate("expected reward, the same", lambda m: sum_of(m["expected reward"], 5, 6), "<=", 0.01),
         ),
         variants={
@@ -107,7 +113,7 @@ STUDIES: dict[str, Study] = {
                 (*objective("expected_reward", "reward=exact"), "train.learning_rate=2e-3"), init=LIKELY
             ),
         },
-        measure=by_number,
+        measure=mode_probabilities,
         picture=distributions,
     ),
 }

@@ -1,21 +1,22 @@
-"""Pairs: words, dates and sentences, with attention and without; what search makes of a model."""
+"""Pairs: words, dates and sentences, with and without attention, and by search."""
 
 from __future__ import annotations
 
-from seqloom.studies.measures import by_length, by_search
-from seqloom.studies.sources import G2P, MULTI30K, cmudict, dates, multi30k, scan
-from seqloom.studies.study import Gate, Study, Variant, ahead, at_least, at_most
+from seqloom.studies.measures.pairs import by_length, by_search
+from seqloom.studies.sources.generators import dates
+from seqloom.studies.sources.pairs import G2P, MULTI30K, cmudict, multi30k, scan
+from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
 
 
 def shorter(first: str, second: str) -> Gate:
     """Outputs of one search are not longer than those of another."""
-    text = f"length, {first} to {second}"
+    text = f"length, {first} minus {second}"
     return Gate(text, lambda m: m[""][f"{first}_length"] - m[""][f"{second}_length"], "<=", 0.0)
 
 
 STUDIES: dict[str, Study] = {
     "dates": Study(
-        "People's dates in twelve languages to ISO 8601 (test strings are unseen, their days may be known)",
+        "Dates as people write them, in twelve languages, to ISO 8601 (test strings are unseen, their days may not be)",
         "dates",
         dates,
         (at_least(99, "exact"),),
@@ -25,7 +26,7 @@ STUDIES: dict[str, Study] = {
         "g2p-lstm",
         cmudict,
         (at_least(70, "exact"), at_most(7.5, "per")),
-        "exact 76.45 (bidirectional LSTM that is given alignments, Yao & Zweig 2015, nearly the same split)",
+        "exact 76.45 (bidirectional LSTM with given alignments, Yao & Zweig 2015, nearly the same split)",
     ),
     "g2p-transformer": Study(
         G2P,
@@ -49,10 +50,10 @@ STUDIES: dict[str, Study] = {
         "about 28 for German to English, tokenised and lower-cased (attention RNN of a tutorial series)",
     ),
     "multi30k-attention": Study(
-        f"{MULTI30K}: an LSTM with attention and one without, of as many parameters, by length of the source in pieces",
+        f"{MULTI30K}: an LSTM with attention and one without, with as many parameters, by source length in pieces",
         "multi30k-lstm",
         multi30k,
-        (ahead(4, "bleu", "attention", "none"),),
+        (lead(4, "bleu", "attention", "none"),),
         variants={
             "attention": Variant(),
             "none": Variant(
@@ -67,14 +68,14 @@ STUDIES: dict[str, Study] = {
         measure=by_length(11, 16, 21),
     ),
     "decoding": Study(
-        f"{MULTI30K}: what search makes of the model of multi30k-lstm",
+        f"{MULTI30K}: the model of multi30k-lstm with different searches",
         "multi30k-lstm",
         multi30k,
         (
-            Gate("bleu, beam_5 before greedy", lambda m: m[""]["beam_5_bleu"] - m[""]["greedy_bleu"], ">=", 0.0),
+            Gate("bleu, beam_5 minus greedy", lambda m: m[""]["beam_5_bleu"] - m[""]["greedy_bleu"], ">=", 0.0),
             shorter("beam_20_raw", "beam_5_raw"),
             Gate(
-                "length of beam_20 with normalisation less that without",
+                "length, beam_20 with normalisation minus without",
                 lambda m: m[""]["beam_20_length"] - m[""]["beam_20_raw_length"],
                 ">=",
                 0.01,
@@ -90,7 +91,7 @@ STUDIES: dict[str, Study] = {
         (at_least(28, "bleu"),),
     ),
     "dates-attention": Study(
-        "Dates with attention and without, by length of the source",
+        "Dates with and without attention, by source length",
         "dates",
         dates,
         (at_least(99, "exact", "attention"),),

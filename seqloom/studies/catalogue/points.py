@@ -1,13 +1,18 @@
-"""Outputs that are places of their source."""
+"""Pointer networks: outputs that are places of their source."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from seqloom.studies.measures import also_published, answers_drawn, beside_neighbours, by_points
+from seqloom.studies.measures.points import (
+    beside_nearest_neighbour,
+    by_points,
+    example_answers,
+    with_published_file,
+)
 from seqloom.studies.pictures import over_the_truth
-from seqloom.studies.sources import made
-from seqloom.studies.study import Gate, Study, Variant, ahead, at_least, at_most
+from seqloom.studies.sources.generators import examples_of
+from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
 
 POINTERS = "Vinyals et al. 2015, 256 to 512 units, a million examples"
 WORDS = (
@@ -18,15 +23,15 @@ ATTENDING = ("decoder.attention.type=additive", "decoder.attention.size=128")
 
 
 def tours(number: int, train: int) -> Any:
-    return made("tour", train, 10_000, called=f"tour-{number}", shortest=number, longest=number)
+    return examples_of("tour", train, 10_000, called=f"tour-{number}", shortest=number, longest=number)
 
 
 STUDIES: dict[str, Study] = {
     "hull": Study(
-        "Convex hulls of 5 points, 10,000 drawn ones and the published test file: a pointer network, and LSTMs that "
-        "write places as words; area 0: more than 1 % are no simple polygon",
+        "Convex hulls of 5 points, on 10,000 random examples and the published test file: a pointer network, and LSTMs "
+        "that write places as words; area 0: more than 1 % are no simple polygon",
         "hull",
-        made("hull", 400_000, 10_000, called="hull-5", shortest=5, longest=5),
+        examples_of("hull", 400_000, 10_000, called="hull-5", shortest=5, longest=5),
         (
             at_least(85, "hull", "pointer"),
             at_least(98, "area", "pointer"),
@@ -40,31 +45,31 @@ STUDIES: dict[str, Study] = {
             "LSTM": Variant(WORDS),
             "LSTM with attention": Variant((*WORDS, *ATTENDING)),
         },
-        measure=also_published,
+        measure=with_published_file,
         picture=over_the_truth,
-        shown=answers_drawn("hull"),
+        shown=example_answers("hull"),
     ),
     "hull-lengths": Study(
-        "Convex hulls: one pointer network, trained on 5 to 50 points, asked for up to 500; 500 examples each",
+        "Convex hulls: one pointer network, trained on 5 to 50 points and tested on up to 500; 500 examples each",
         "hull",
-        made("hull", 250_000, 1_000, called="hull-lengths", shortest=5, longest=50),
+        examples_of("hull", 250_000, 1_000, called="hull-lengths", shortest=5, longest=50),
         (at_least(98, "area, n = 50"),),
         f"exact and area: 92.0, 99.6 of 5 points, 50.3, 99.9 of 100, 1.3, 99.2 of 500 ({POINTERS}); 85.4, 99.0, 69.7, "
         "99.6, 30.5, 99.8 of 5, 10, 50 (a replication)",
         variants={"": Variant(("train.tokens=4096", "train.epochs=2"))},
         measure=by_points("hull", 500, 5, 10, 50, 100, 200, 500),
         picture=over_the_truth,
-        shown=answers_drawn("hull", 50, 100, 500),
+        shown=example_answers("hull", 50, 100, 500),
     ),
     "tour": Study(
-        "Short tours of 5 and of 10 points, learned from the shortest; a beam of 10 among tours only",
+        "Short tours of 5 and 10 points, trained on optimal tours; a beam of 10, constrained to tours",
         "tour",
         tours(5, 200_000),
         (
             at_most(2.16, "tour", "n = 5"),
             at_most(3.00, "tour", "n = 10"),
             Gate(
-                "tour, n = 10, nearest neighbour less model",
+                "tour, n = 10, nearest neighbour minus model",
                 lambda m: m["n = 10"]["nearest_neighbour"] - m["n = 10"]["tour"],
                 ">=",
                 0,
@@ -72,24 +77,24 @@ STUDIES: dict[str, Study] = {
         ),
         f"2.12 of 5 points (shortest 2.12), 2.88 of 10 (2.87) ({POINTERS})",
         variants={"n = 5": Variant(), "n = 10": Variant(data=tours(10, 200_000))},
-        measure=beside_neighbours,
+        measure=beside_nearest_neighbour,
         picture=over_the_truth,
-        shown=answers_drawn("tour"),
+        shown=example_answers("tour"),
     ),
     "delaunay": Study(
-        "Delaunay triangulations of 5 points: all triangles right, and the part of triangles that were found",
+        "Delaunay triangulations of 5 points: exact ones, and the share of triangles found",
         "delaunay",
-        made("delaunay", 300_000, 10_000),
+        examples_of("delaunay", 300_000, 10_000),
         (at_least(65, "triangles"), at_least(88, "triangle_coverage")),
         f"80.7, coverage 93.0 ({POINTERS})",
         picture=over_the_truth,
-        shown=answers_drawn("delaunay"),
+        shown=example_answers("delaunay"),
     ),
     "sorting": Study(
-        "Five numbers sorted, read as a set that is thought over in P steps, with a glimpse; outputs may be anything",
+        "Five numbers sorted, read as a set in P processing steps, with a glimpse; outputs are not constrained",
         "sorting",
-        made("sorting", 150_000, 10_000),
-        (at_least(92, "exact", "P = 10"), ahead(3, "exact", "P = 10", "P = 0")),
+        examples_of("sorting", 150_000, 10_000),
+        (at_least(92, "exact", "P = 10"), lead(3, "exact", "P = 10", "P = 0")),
         "pointer network 81, with a glimpse 90; with a glimpse, P = 1 92, P = 10 94 (Vinyals, Bengio & Kudlur 2016)",
         variants={
             "pointer": Variant(

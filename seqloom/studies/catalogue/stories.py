@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures import errors_of_babi
+from seqloom.studies.measures.stories import babi_errors
 from seqloom.studies.pictures import errors_by_task
-from seqloom.studies.sources import babi, cloze
-from seqloom.studies.study import Gate, Study, Variant, ahead, at_least
+from seqloom.studies.sources.stories import babi, cloze
+from seqloom.studies.study import Gate, Study, Variant, at_least, lead
 
-TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must all but be solved
+TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must be almost solved
 BUDGET = "train.epochs=60"
 
 
 STUDIES: dict[str, Study] = {
     "babi": Study(
-        "bAbI, 1,000 questions a task, a memory network of three hops for each; of two runs the one with the lower "
-        "loss on the training set; error in %",
+        "bAbI, 1,000 questions per task, one memory network of three hops for each; of two runs the one with the lower "
+        "training loss; error in %",
         "babi",
         babi(1),
         (
@@ -26,31 +26,32 @@ STUDIES: dict[str, Study] = {
                 3,
             ),
             Gate(
-                "error, task 2 without ages less with",
+                "error, task 2 without ages minus with",
                 lambda m: m["task 2 without ages"]["error"] - m["task 2"]["error"],
                 ">=",
                 20,
             ),
         ),
-        "the column at the right, mean 13.8: best of several runs by training error (Sukhbaatar et al. 2015, table 1)",
+        "the last column, mean 13.8: best of several runs by training error (Sukhbaatar et al. 2015, table 1)",
         variants={
             **{f"task {task}": Variant((BUDGET,), data=babi(task)) for task in TASKS},
             "task 2 without ages": Variant((BUDGET, "encoder.ages=0"), data=babi(2)),
         },
-        measure=errors_of_babi,
+        measure=babi_errors,
         seeds=(1, 2),
         picture=errors_by_task,
         choose="train_loss",
     ),
     "cloze": Study(
-        "bAbI's questions with one (1,000, named 10 times) and two supporting facts (10,000, twice), people, places "
-        "and things renamed in every story: the attention-sum reader, and the same by the most that an occurrence gets",
+        "bAbI's questions with one supporting fact (1,000, renamed 10 times) and two (10,000, renamed twice): people, "
+        "places and things have other names in every story. The attention-sum reader (sum), and the same with the "
+        "maximum over occurrences (max)",
         "cloze",
         cloze(1, 10),
         (
             at_least(95, "exact", "one fact, sum"),
             at_least(60, "exact", "two facts, sum"),
-            ahead(0, "exact", "two facts, sum", "two facts, max"),
+            lead(0, "exact", "two facts, sum", "two facts, max"),
         ),
         "none on these; CNN 69.5, CBT-NE 68.6, CBT-CN 63.4, single models (Kadlec et al. 2016)",
         variants={

@@ -1,9 +1,9 @@
-"""Running texts."""
+"""Language models of running text."""
 
 from __future__ import annotations
 
-from seqloom.studies.measures import valid_and_test
-from seqloom.studies.sources import SHAKESPEARE, penn_treebank, tiny_shakespeare
+from seqloom.studies.measures.texts import perplexities
+from seqloom.studies.sources.texts import SHAKESPEARE, penn_treebank, tiny_shakespeare
 from seqloom.studies.study import Study, at_most
 
 STUDIES: dict[str, Study] = {
@@ -19,7 +19,7 @@ STUDIES: dict[str, Study] = {
         "text-gpt",
         tiny_shakespeare,
         (at_most(1.65, "nats_per_token"),),
-        "1.558 (6-gram, Kneser-Ney); 1.88 (nanoGPT's demo on a processor), 1.4697 (on a GPU)",
+        "1.558 (6-gram, Kneser-Ney); 1.88 (nanoGPT's demo on a CPU), 1.4697 (on a GPU)",
     ),
     "ptb-lstm": Study(
         "Penn Treebank by words",
@@ -27,6 +27,6 @@ STUDIES: dict[str, Study] = {
         penn_treebank,
         (at_most(140, "valid_perplexity"), at_most(143.7, "test_perplexity")),
         "valid 151.5, test 143.7 (5-gram, Kneser-Ney); 121.39, 115.91 after 13 epochs (small model of Zaremba et al.)",
-        measure=valid_and_test,
+        measure=perplexities,
     ),
 }

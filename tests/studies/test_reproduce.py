@@ -1,4 +1,4 @@
-"""Studies: what is recorded, when a gate is met, and the page that is made of records."""
+"""Studies: records, gates, measures, data, and the page of all records."""
 
 import gzip
 import json
@@ -16,11 +16,16 @@ from seqloom.errors import SeqloomError
 from seqloom.storage.toml import read_toml
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
-from seqloom.studies.measures import by_length, by_wait, counted, delayed, hard_and_expected, next_symbol
-from seqloom.studies.page import estimates, paired, write_page
+from seqloom.studies.measures.cells import accepted_lines, next_token_accuracy
+from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
+from seqloom.studies.measures.pairs import by_length
+from seqloom.studies.page import estimates, paired_differences, write_page
 from seqloom.studies.pictures import trade_off
-from seqloom.studies.sources import django, made, shuffled_captions, two_modes, written
-from seqloom.studies.study import Data, Gate, Study, Variant, ahead, at_least, at_most, means
+from seqloom.studies.sources.copying import django
+from seqloom.studies.sources.files import write_file
+from seqloom.studies.sources.generators import examples_of
+from seqloom.studies.sources.objectives import shuffled_captions, two_modes
+from seqloom.studies.study import Gate, Splits, Study, Variant, at_least, at_most, lead, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 
@@ -50,9 +55,9 @@ def test_gates_look_at_one_run_or_between_two() -> None:
         "met": True,
     }
     assert not at_most(25, "bleu", "other").record(measured)["met"]
-    assert ahead(4, "bleu", "one", "other").record(measured)["value"] == 4.5
-    assert ahead(4, "bleu", "one", "other").record(measured)["met"]
-    assert not ahead(4, "bleu", "other", "one").record(measured)["met"]
+    assert lead(4, "bleu", "one", "other").record(measured)["value"] == 4.5
+    assert lead(4, "bleu", "one", "other").record(measured)["met"]
+    assert not lead(4, "bleu", "other", "one").record(measured)["met"]
 
 
 def test_a_study_of_two_is_trained_measured_recorded_and_drawn(
@@ -62,7 +67,7 @@ def test_a_study_of_two_is_trained_measured_recorded_and_drawn(
     study = Study(
         "two small ones",
         "addition",
-        made("addition", 60, 10),
+        examples_of("addition", 60, 10),
         (at_least(0, "exact", "plain"), Gate("never", lambda measured: 0.0, ">=", 1.0)),
         variants={"plain": Variant(), "from the end": Variant(("encoder.reverse=true",))},
         measure=by_length(5),
@@ -90,7 +95,7 @@ def test_a_study_over_seeds_starts_each_from_the_run_of_its_seed(
     study = Study(
         "two objectives",
         "addition",
-        made("addition", 60, 10),
+        examples_of("addition", 60, 10),
         (at_least(0, "exact", "further"),),
         variants={
             "first": Variant(),
@@ -113,7 +118,7 @@ def test_a_study_over_seeds_starts_each_from_the_run_of_its_seed(
         assert recipe["seed"] == seed
     page = (tmp_path / "docs" / "results.md").read_text()
     assert "seeds 1, 2" in page
-    assert "further less first, exact:" in page
+    assert "further minus first, exact:" in page
     assert "of 2 seeds" in page
 
 
@@ -124,17 +129,19 @@ def test_a_page_has_means_with_standard_errors_and_gains_seed_by_seed() -> None:
     record = {"rows": [row("a", 1, 4.0), row("a", 2, 6.0), row("b", 1, 3.0), row("b", 2, 5.5)]}
     found = estimates(record)
     assert (found["a"]["per"].mean, found["a"]["per"].error) == (5.0, pytest.approx(1.0))
-    assert paired(record) == ["b less a, per: -0.75 ± 0.25, higher with 0 of 2 seeds"]
-    assert paired({"rows": record["rows"][::2]}) == []
+    assert paired_differences(record) == ["b minus a, per: -0.75 ± 0.25, higher with 0 of 2 seeds"]
+    assert paired_differences({"rows": record["rows"][::2]}) == []
     assert means([row("a", 1, 4.0), row("a", 2, 6.0)]) == {"per": 5.0}
 
 
 def test_measures_beside_the_metrics(tmp_path: Path) -> None:
-    study = Study("", "arithmetic", made("arithmetic", 60, 10), measure=next_symbol)
+    study = Study("", "arithmetic", examples_of("arithmetic", 60, 10), measure=next_token_accuracy)
     measured = study.row("sums", "", tmp_path, SMALL)["measured"]
     assert 0 <= measured["accuracy"] <= 100
     assert "exact" in measured
-    lines = Study("", "counting", made("counting", 60, 5, {"shortest": 3, "longest": 5}, longest=4), measure=counted)
+    lines = Study(
+        "", "counting", examples_of("counting", 60, 5, {"shortest": 3, "longest": 5}, longest=4), measure=accepted_lines
+    )
     assert 0 <= lines.row("counts", "", tmp_path, SMALL)["measured"]["accepted"] <= 100
 
 
@@ -174,7 +181,7 @@ def test_sources_of_the_studies_of_objectives(tmp_path: Path, monkeypatch: pytes
         "a dog runs",
         "the dog sees two men",
     ]  # the long one is left out
-    assert [target for _, target in pairs["valid"]] == ["two men"]  # nobody has heard of zebras
+    assert [target for _, target in pairs["valid"]] == ["two men"]  # no zebras in the training set
     assert [target for _, target in pairs["test"]] == ["the dog runs", "men"]
     assert all(sorted(source.split()) == sorted(target.split()) for each in pairs.values() for source, target in each)
     lines = Path(two_modes(tmp_path / "made").train[0]).read_text().splitlines()
@@ -193,7 +200,7 @@ def test_the_noisy_channel_is_measured_with_all_runs_of_its_seed(
         (folder / f"cmudict-0.7b.{split}.gz").write_bytes(gzip.compress(lines.encode()))
     monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path))
     for name, few in (("CHANNEL_WEIGHTS", (0.5,)), ("LM_WEIGHTS", (0.2, 0.3)), ("BONUSES", (0.0,))):
-        monkeypatch.setattr(f"seqloom.studies.measures.{name}", few)
+        monkeypatch.setattr(f"seqloom.studies.measures.noisy_channel.{name}", few)
     monkeypatch.setitem(STUDIES, "noisy-channel", replace(STUDIES["noisy-channel"], seeds=(1,)))
     record = reproduce.reproduce_result("noisy-channel", tmp_path, [*SMALL, "train.steps=40", "train.warmup=5"])
     text, back, direct = record["rows"]
@@ -219,7 +226,7 @@ def test_the_noisy_channel_is_measured_with_all_runs_of_its_seed(
 
 
 def test_quality_and_delay_of_models_that_write_while_they_read(tmp_path: Path) -> None:
-    data = made("cipher", 60, 6, shortest=4)
+    data = examples_of("cipher", 60, 6, shortest=4)
     waiting = Study("", "cipher", data, measure=by_wait("exact", 1, 99), picture=trade_off)
     record = waiting.reproduce("waiting", tmp_path, SMALL)
     (row,) = record["rows"]
@@ -229,7 +236,7 @@ def test_quality_and_delay_of_models_that_write_while_they_read(tmp_path: Path) 
     (panel,) = figure.axes
     assert [len(line.get_xdata()) for line in panel.lines] == [2, 1]
     assert panel.lines[1].get_ydata()[0] == 50
-    copied = Study("", "delayed-copy", made("delayed_copy", 60, 6), measure=delayed)
+    copied = Study("", "delayed-copy", examples_of("delayed_copy", 60, 6), measure=metrics_and_delay)
     assert {"exact", "delay"} <= copied.row("copied", "", tmp_path, SMALL)["measured"].keys()
 
 
@@ -239,16 +246,16 @@ def test_monotonic_attention_is_measured_as_it_is_searched_and_as_it_was_trained
     def measured(model: Any, data: Any) -> dict[str, float]:
         return dict.fromkeys(model.task.metrics, float(model.model.decoder.attention.decoding == "soft"))
 
-    monkeypatch.setattr("seqloom.studies.measures.on_the_test_set", measured)
-    study = Study("", "g2p-monotonic", made("cipher", 60, 6, shortest=4), measure=hard_and_expected)
+    monkeypatch.setattr("seqloom.studies.measures.online.evaluate_test_set", measured)
+    study = Study("", "g2p-monotonic", examples_of("cipher", 60, 6, shortest=4), measure=hard_and_expected)
     found = study.row("looked", "", tmp_path, SMALL)["measured"]
     assert found == {"per": 0, "exact": 0, "expected_per": 1, "expected_exact": 1}
 
 
 def test_those_who_copy_are_measured_beside_the_plain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def data(folder: Path) -> Data:
+    def data(folder: Path) -> Splits:
         lines = "".join(f"see n{number} now\tSEE n{number} NOW\n" for number in range(60))
-        return Data(*[written(folder, "names.tsv", lines)] * 3)
+        return Splits(*[write_file(folder, "names.tsv", lines)] * 3)
 
     monkeypatch.setitem(STUDIES, "copying", replace(STUDIES["copying"], data=data, seeds=(1,)))
     small = ["task.source.size=5", "task.target.size=5"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.studies.measures import errors_of_babi
-from seqloom.studies.page import estimates, paired
+from seqloom.studies.measures.stories import babi_errors
+from seqloom.studies.page import estimates, paired_differences
 from seqloom.studies.pictures import errors_by_task
-from seqloom.studies.sources import babi, cloze
+from seqloom.studies.sources.stories import babi, cloze
 from seqloom.studies.study import Gate, Study, Variant
 
 TEXT = """1 Mary moved to the bathroom.
@@ -65,7 +65,7 @@ def test_of_two_runs_that_with_the_lower_loss_in_training_counts(tmp_path: Path)
         babi(1),
         (gate,),
         variants={"task 1": Variant(), "without ages": Variant(("encoder.ages=0",))},
-        measure=errors_of_babi,
+        measure=babi_errors,
         seeds=(1, 2),
         choose="train_loss",
     )
@@ -78,6 +78,6 @@ def test_of_two_runs_that_with_the_lower_loss_in_training_counts(tmp_path: Path)
     assert record["gates"][0]["value"] == best["measured"]["error"]
     assert estimates(record)["task 1"]["train_loss"].mean == best["measured"]["train_loss"]
     assert "published" not in estimates(record)["without ages"]
-    assert paired(record) == []
+    assert paired_differences(record) == []
     (panel,) = errors_by_task(record).axes
     assert [bar.get_height() for bar in panel.patches] == [best["measured"]["error"], 0.1]

@@ -1,24 +1,26 @@
-"""How every search opens: the prefix is read, the constraints begin, each source gets its rows."""
+"""What all searches share: a few options, and their start. It reads the prefix and gives rows to sources."""
 
 from collections.abc import Sequence
 
 from seqloom.arrays import Array, namespace, take_rows
 from seqloom.contracts import Constraint, Stepper
-from seqloom.search.constraints.every import Constraints, MinimumLength, NoRepeat
+from seqloom.search.constraints.combined import Constraints
+from seqloom.search.constraints.length import MinimumLength
+from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
 
 NOT_FINITE = "the model's scores are not finite: its training diverged; lower train.learning_rate"
 
 
-class Opening:
-    """What all searches can be asked: lengths (EOS not counted in the minimum), no n-gram twice."""
+class SearchOptions:
+    """Lengths (the minimum does not count EOS, the maximum does), and `no_repeat`: no n-gram of that length twice."""
 
     def __init__(self, minimum_length: int, maximum_length: int | None, no_repeat: int):
         if maximum_length is not None and maximum_length <= minimum_length:
             raise ValueError(f"maximum_length = {maximum_length} must exceed minimum_length = {minimum_length}")
         self.minimum_length, self.maximum_length, self.no_repeat = minimum_length, maximum_length, no_repeat
 
-    def rows(
+    def start_rows(
         self,
         count: int,
         decoder: Stepper,
@@ -26,10 +28,10 @@ class Opening:
         prefix: Padded | None,
         constraints: Sequence[Constraint],
     ) -> tuple[Array, State, Constraints]:
-        """For so many rows a source: the token to go on from, the state before it, and what may follow."""
-        chosen = self.constraints(decoder, constraints)
+        """The next input, the state before it and the constraints, for `count` rows per source."""
+        constraints = self.constraints(decoder, constraints)
         token, state = read_prefix(decoder, memory, prefix)
-        begun = Constraints.begin(chosen, decoder, self.limit(decoder, memory, prefix), prefix)
+        begun = Constraints.begin(constraints, decoder, self.limit(decoder, memory, prefix), prefix)
         owner = memory.owner(memory.rows * count)
         return take_rows(token, owner), select(state, owner), begun.select(owner)
 
@@ -39,50 +41,50 @@ class Opening:
         xp = namespace(limit)
         if self.maximum_length is not None:
             limit = limit.clip(None, self.maximum_length)
-            if decoder.eos is None:  # nothing but the limit ends such an output: a longer one may be asked for
+            if decoder.eos is None:  # only the limit ends such an output, so that maximum_length may raise it
                 limit = xp.full_like(limit, self.maximum_length)
         limit = limit.clip(self.minimum_length + 1, None)
         return limit if prefix is None else xp.maximum(limit, prefix.lengths + 1)
 
     def constraints(self, decoder: Stepper, given: Sequence[Constraint]) -> list[Constraint]:
-        """Those given, and those that were asked of the search."""
-        chosen = list(given)
+        """The given constraints, and those of the options."""
+        constraints = list(given)
         if self.minimum_length and decoder.eos is not None:
-            chosen.append(MinimumLength(self.minimum_length, decoder.eos))
+            constraints.append(MinimumLength(self.minimum_length, decoder.eos))
         if self.no_repeat:
-            chosen.append(NoRepeat(self.no_repeat))
-        return chosen
+            constraints.append(NoRepeat(self.no_repeat))
+        return constraints
 
 
 def read_prefix(decoder: Stepper, memory: Memory, prefix: Padded | None) -> tuple[Array, State]:
-    """One pass of teacher forcing, not one step a token: the last token and the state before it.  (B,)"""
+    """The last token of the prefix, or BOS, and the state before it: one pass of teacher forcing.  (B,)"""
     state = decoder.start(memory)
     xp = namespace(memory.lengths)
     begin = xp.full_like(memory.lengths, decoder.bos)  # (B,)
     if prefix is None or prefix.values.shape[1] == 0:
         return begin, state
-    fed = xp.concat([begin[:, None], prefix.values], 1)  # (B, 1 + P)
-    token = fed[xp.arange(memory.rows, device=fed.device), prefix.lengths]
-    inputs = Padded(fed[:, :-1], prefix.lengths.clip(1, None))
+    tokens = xp.concat([begin[:, None], prefix.values], 1)  # (B, 1 + P)
+    token = tokens[xp.arange(memory.rows, device=tokens.device), prefix.lengths]
+    inputs = Padded(tokens[:, :-1], prefix.lengths.clip(1, None))
     after = decoder(memory, inputs, state).state
     return token, hold(prefix.lengths == 0, after, state)
 
 
-def prefixes(prefix: Padded | None, rows: int) -> list[list[int]]:
+def prefix_tokens(prefix: Padded | None, rows: int) -> list[list[int]]:
     """The forced tokens of each source."""
     if prefix is None:
         return [[] for _ in range(rows)]
     return [row[:length] for row, length in zip(prefix.values.tolist(), prefix.lengths.tolist())]
 
 
-def steps_between_questions(tokens: Array) -> int:
-    """How often to ask whether all is done: that stalls an accelerator, and costs a processor nothing."""
+def steps_between_checks(tokens: Array) -> int:
+    """How often to check whether sources are done: it stalls an accelerator, and is cheap on a CPU."""
     return 1 if str(tokens.device) == "cpu" else 8
 
 
-def check_width(beam_size: int, n_best: int) -> None:
-    """A beam gives as many outputs as it is wide, or fewer."""
+def check_beam_size(beam_size: int, n_best: int) -> None:
+    """A beam gives at most beam_size outputs."""
     if beam_size < 1 or n_best < 1:
         raise ValueError(f"beam_size = {beam_size} and n_best = {n_best} must be at least 1")
     if n_best > beam_size:
-        raise ValueError(f"n_best = {n_best} outputs need a beam of as many, and beam_size = {beam_size}: raise it")
+        raise ValueError(f"n_best = {n_best} needs a beam at least as wide: raise beam_size = {beam_size}")

@@ -9,9 +9,15 @@ import pytest
 
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
-from seqloom.studies.measures import also_published, answers_drawn, beside_neighbours, by_points
+from seqloom.studies.measures.points import (
+    beside_nearest_neighbour,
+    by_points,
+    example_answers,
+    with_published_file,
+)
 from seqloom.studies.pictures import over_the_truth
-from seqloom.studies.sources import made, published_hulls
+from seqloom.studies.sources.generators import examples_of
+from seqloom.studies.sources.points import published_hulls
 from seqloom.studies.study import Study, Variant, at_most
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu", "encoder.size=8", "decoder.size=8"]
@@ -43,7 +49,7 @@ def test_the_published_file_counts_from_one_and_ours_from_zero(tmp_path: Path) -
 
 @pytest.mark.usefixtures("published")
 def test_hulls_are_measured_on_both_files_and_words_like_places(tmp_path: Path) -> None:
-    study = replace(STUDIES["hull"], data=made("hull", 60, 10), measure=also_published)
+    study = replace(STUDIES["hull"], data=examples_of("hull", 60, 10), measure=with_published_file)
     for variant in ("pointer", "LSTM", "LSTM with attention"):
         row = study.row("hull", variant, tmp_path, SMALL)
         assert {"hull", "area", "invalid", "published_hull", "published_area"} <= row["measured"].keys()
@@ -57,12 +63,12 @@ def test_a_study_of_tours_knows_neighbours_and_the_shortest_and_draws_its_answer
     study = Study(
         "tours",
         "tour",
-        made("tour", 60, 20, called="tour-6", shortest=6, longest=6),
+        examples_of("tour", 60, 20, called="tour-6", shortest=6, longest=6),
         (at_most(9, "tour", "one"),),
         variants={"one": Variant(), "other": Variant(("decoder.glimpses=1",))},
-        measure=beside_neighbours,
+        measure=beside_nearest_neighbour,
         picture=over_the_truth,
-        shown=answers_drawn("tour"),
+        shown=example_answers("tour"),
     )
     monkeypatch.setitem(STUDIES, "tours", study)
     reproduce.reproduce_result("tours", tmp_path, SMALL)
@@ -79,9 +85,9 @@ def test_one_model_is_asked_for_more_points_than_it_learned_from(tmp_path: Path)
     study = Study(
         "",
         "hull",
-        made("hull", 60, 10, shortest=5, longest=9),
+        examples_of("hull", 60, 10, shortest=5, longest=9),
         measure=by_points("hull", 4, 5, 30),
-        shown=answers_drawn("hull", 5, 30),
+        shown=example_answers("hull", 5, 30),
     )
     row = study.row("lengths", "", tmp_path, SMALL)
     assert {"hull, n = 5", "area, n = 5", "hull, n = 30", "area, n = 30"} <= row["measured"].keys()
