@@ -134,7 +134,7 @@ Scheduled sampling | 000 | objectives/scheduled_sampling.py | | g2p-small | obje
 Data as demonstrator (DAD) | 000 | objectives/dad.py | | g2p-small | objectives / DAD
 End-to-end back-propagation | 000 | objectives/end_to_end.py | | g2p-small | objectives / E2E
 RAML | 000 | objectives/raml.py | | g2p-small | objectives / RAML, Hamming
-RAML, two modes | 000 | objectives/raml.py | | modes | modes / RAML / RAML, the lesser mode and its neighbours
+RAML, two modes | 000 | objectives/raml.py | | modes | modes / RAML / RAML, the smaller mode and its neighbours
 Expected reward | 000 | objectives/expected_reward.py | | g2p-small | objectives / expected reward
 Minimum risk | - | objectives/minimum_risk.py | | g2p-small | objectives / minimum risk
 MIXER | 000 | objectives/mixer.py | | g2p-mixer | from-scratch / MIXER / exact
