@@ -41,7 +41,7 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
     refuse(model, int8)
     model = copy.deepcopy(model).float().cpu().eval().requires_grad_(False)
     with torch.enable_grad(), quiet():  # without gradients, layers would use cached copies of weights
-        example = Example(model)
+        example = TracedExample(model)
         for module in model.modules():
             if isinstance(module, Cell):
                 module.run = partial(run_in_graph, module)  # type: ignore[method-assign]
@@ -147,7 +147,7 @@ def run_in_graph(cell: Cell, inputs: Padded, state: State) -> tuple[Tensor, Stat
 # -- writing them
 
 
-class Example:
+class TracedExample:
     """What is traced: sources, their memory, the state before a step, and which of their axes are dynamic."""
 
     def __init__(self, model: Model):
@@ -182,7 +182,7 @@ def source(model: Model, time: int) -> tuple[Tensor, Tensor]:
     return values, torch.tensor([time, time - 2, time - 1])
 
 
-def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
+def write_step(decoder: Decoder, example: TracedExample, path: Path) -> list[str]:
     """Write the graph of a step; returns what it reads of a memory, which may be less than the encoder left there."""
     state = [f"state/{name}" for name in example.held]
     program = traced(
@@ -199,7 +199,7 @@ def write_step(decoder: Decoder, example: Example, path: Path) -> list[str]:
     return [name for name in example.read if f"memory/{name}" in {each.name for each in inputs}]
 
 
-def write_encoder(model: Model, example: Example, read: list[str], path: Path) -> None:
+def write_encoder(model: Model, example: TracedExample, read: list[str], path: Path) -> None:
     program = traced(
         Reading(model, read),
         (example.values, example.lengths),
