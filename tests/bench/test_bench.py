@@ -58,7 +58,7 @@ def test_training_is_measured_against_the_bare_loop(cache: Path) -> None:
         assert 5 < row["loss"] < 9  # about log 1000: nothing is learned in two updates, and nothing is broken
 
 
-def test_decoding_is_measured_and_every_output_has_the_length_asked_for(cache: Path) -> None:
+def test_decoding_is_measured_and_every_output_has_the_required_length(cache: Path) -> None:
     record = run("decode", "--peers", "none", "--models", "transformer", cache=cache)
     assert not [row for row in record["rows"] if "failed" in row]  # type: ignore[attr-defined]
     assert {row["system"] for row in record["rows"]} == {"bare loop with a cache", "Seqloom"}  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def test_generated_pairs_have_the_lengths_of_captions(data: pairs.Prepared) -> N
     assert 0 < pairs.padding(data.corpus, plan) < 0.3
 
 
-def test_a_worker_that_fails_says_why() -> None:
+def test_a_worker_that_fails_has_a_reason() -> None:
     worker = Worker("bare", {"task": "sing", "shape": SHAPES["lstm"]})
     assert worker.ready is None
     assert worker.reason == "this system has no task sing"
@@ -136,7 +136,7 @@ def test_the_page_prints_gates_that_were_not_met(tmp_path: Path) -> None:
     assert (tmp_path / "docs" / "images" / "bench-train-1.svg").exists()
 
 
-def test_every_objective_that_compares_symbols_has_its_cost_measured(
+def test_every_objective_that_compares_tokens_has_its_cost_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = {type(objective) for objective, _, _ in objectives.objectives().values()}
@@ -191,7 +191,7 @@ def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.M
     assert measuring.record("train", 2)["command"] == "python -m bench.train --threads 2 --quick"
 
 
-def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Path) -> None:
+def test_a_stream_is_measured_minute_by_minute_and_shown_on_the_page(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     chance = np.random.default_rng(1)
     for number in range(2):
