@@ -1,1 +1,1 @@
-"""How fast everything is: `python -m bench.NAME` prints tables and writes results/bench-NAME.json."""
+"""Benchmarks: `python -m bench.NAME` prints tables and writes results/bench-NAME.json."""

@@ -1,4 +1,4 @@
-"""Prepared batches as every worker reads them: tokens end to end in one file, padded when their turn comes."""
+"""Prepared batches as every worker reads them: concatenated tokens in one file, padded when they are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.shapes import BOS, EOS, PAD
 
 @dataclass(frozen=True)
 class PaddedBatch:
-    """Rows of like length, padded on the right."""
+    """Rows of similar length, padded on the right."""
 
     source: Tensor  # (B, T)
     source_lengths: Tensor  # (B,)
@@ -25,7 +25,7 @@ class PaddedBatch:
 
     @property
     def tokens(self) -> int:
-        """Target tokens that are real."""
+        """Target tokens without padding."""
         return int(self.target_lengths.sum())
 
 
@@ -35,11 +35,13 @@ class Batches:
     def __init__(self, path: Path | str):
         with np.load(path) as file:
             self.lengths, self.offsets = file["lengths"], file["offsets"]
-            self.sides = [self.cut(file[name], self.lengths[:, side]) for side, name in enumerate(("source", "target"))]
+            self.sides = [
+                self.split(file[name], self.lengths[:, side]) for side, name in enumerate(("source", "target"))
+            ]
 
     @staticmethod
-    def cut(symbols: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-        return np.split(symbols.astype(np.int64), np.cumsum(lengths)[:-1])
+    def split(tokens: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+        return np.split(tokens.astype(np.int64), np.cumsum(lengths)[:-1])
 
     @property
     def tokens(self) -> int:
@@ -55,10 +57,10 @@ class Batches:
             sources, targets = (side[begin:end] for side in self.sides)
             before = [np.append([BOS], target) for target in targets]
             after = [np.append(target, [EOS]) for target in targets]
-            yield PaddedBatch(*stacked(sources), stacked(before)[0], *stacked(after))
+            yield PaddedBatch(*stack(sources), stack(before)[0], *stack(after))
 
 
-def stacked(rows: list[np.ndarray]) -> tuple[Tensor, Tensor]:
+def stack(rows: list[np.ndarray]) -> tuple[Tensor, Tensor]:
     """(B, T), (B,)"""
     lengths = torch.tensor([len(row) for row in rows])
     values = np.full((len(rows), int(lengths.max())), PAD, dtype=np.int64)

@@ -1,10 +1,10 @@
-"""What a cell costs in training, against torch's LSTM of the same size on the same batch without padding.
+"""The cost of a cell in training, relative to torch's LSTM of the same size on the same batch without padding.
 
     OMP_NUM_THREADS=1 python -m bench.cells [--before FOLDER] [--out FILE]
 
 Forward and backward over a whole batch in fp32, once full and once ragged (lengths evenly from T/2 to T). All take
-turns, so that whatever else the machine does hits all alike, and times are those of the processor. A ratio is that of
-two medians. With --before the cells of an earlier checkout of Seqloom take their turns too; theirs are in brackets.
+turns, so that other load on the machine affects all, and times are processor times. A ratio is that of two medians.
+With --before the cells of an earlier checkout of Seqloom take turns too; their figures are in brackets.
 
 The second part runs one cell, an LSTM without a forget gate, in several ways.
 """
@@ -34,9 +34,9 @@ from seqloom.contracts import Cell
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.types import Padded, State, hold
 
-SHAPES = {(32, 20, 64): 41, (64, 50, 128): 21, (128, 100, 256): 9}  # rows, T, size: how often
+SHAPES = {(32, 20, 64): 41, (64, 50, 128): 21, (128, 100, 256): 9}  # rows, T, size: repeats
 WARMING = 2
-CELLS: dict[str, tuple[str, dict[str, Any]]] = {  # the name of a part, and its settings
+CELLS: dict[str, tuple[str, dict[str, Any]]] = {  # part and settings
     "LSTM": ("lstm", {}),
     "LSTM without forget": ("lstm", {"without": "forget"}),
     "LSTM without input": ("lstm", {"without": "input"}),
@@ -77,7 +77,7 @@ def earlier_parts(folder: Path) -> dict[str, type]:
 
 
 def run_torch(kernel: nn.LSTM, inputs: Padded, state: State) -> tuple[Tensor, State]:
-    """torch's own way, packed where the batch is ragged."""
+    """torch itself; a ragged batch is packed."""
     if int(inputs.lengths.min()) == inputs.values.shape[1]:
         outputs, (hidden, _) = kernel(inputs.values)
         return outputs, {"hidden": hidden[0]}
@@ -106,7 +106,7 @@ def run_steps(step: Any, cell: Cell, inputs: Padded, state: State) -> tuple[Tens
 
 
 def loop(projected: Tensor, hidden: Tensor, memory: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """An LSTM without a forget gate on a full batch, in words that compilers know."""
+    """An LSTM without a forget gate on a full batch, in operations that compilers support."""
     outputs: list[Tensor] = []
     for part in projected.unbind(1):
         enter, candidate, leave = torch.addmm(part, hidden, weight.t()).chunk(3, dim=-1)
@@ -135,7 +135,7 @@ def milliseconds(run: Run, inputs: Padded, state: State) -> float:
 
 
 def measure(runs: dict[str, tuple[Run, Padded, State]], repeats: int) -> Figures:
-    """The first one is the unit of the ratios."""
+    """Ratios are relative to the first one."""
     found: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(WARMING + repeats):
         for name, arguments in runs.items():
@@ -172,7 +172,7 @@ def compare_ways(rows: int, length: int, size: int, repeats: int) -> Figures:
     cell = LSTM(input_size=size, size=size, without="forget")
     torch.compiler.config.force_disable_caches = True
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit.script is to go
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch.jit.script is deprecated
         script = torch.jit.script(loop)
     ways: dict[str, Run] = {
         "as it is": cell.run,
@@ -190,7 +190,7 @@ def compare_ways(rows: int, length: int, size: int, repeats: int) -> Figures:
     runs: dict[str, tuple[Run, Padded, State]] = {"nn.LSTM": (unit, batch, {})}
     found = measure(runs | {name: (run, batch, cell.start(rows)) for name, run in ways.items()}, repeats)
     for name, spent in first.items():
-        found[name]["first"] = round(spent, 2)  # seconds of the first run: what compiling takes
+        found[name]["first"] = round(spent, 2)  # seconds of the first run, which compiles
     return found
 
 

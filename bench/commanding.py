@@ -1,4 +1,4 @@
-"""What the benchmarks have in common as commands: their options, their workers, their rows."""
+"""What the commands share: options, workers and rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.pipe import Message, Worker
 
 @dataclass(frozen=True)
 class System:
-    """One line of a table: which worker, in whose environment, and what it is told beside the job."""
+    """One row of a table: its worker, its environment, and further entries of the job."""
 
     module: str
     peer: str = ""
@@ -27,11 +27,11 @@ def options(name: str, about: str, with_peers: bool = True) -> argparse.Argument
     parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=about)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=measuring.ROUNDS)
-    parser.add_argument("--quick", action="store_true", help="a few seconds' work, to see that it works; not recorded")
-    parser.add_argument("--out", type=Path, help=f"results/bench-{name}.json unless told")
+    parser.add_argument("--quick", action="store_true", help="a small run of a few seconds, not recorded")
+    parser.add_argument("--out", type=Path, help=f"default: results/bench-{name}.json")
     if with_peers:
         peers.add_option(parser)
-        parser.add_argument("--before", type=Path, help="a checkout of an earlier Seqloom, to compare with")
+        parser.add_argument("--before", type=Path, help="a checkout of earlier code to compare with")
     return parser
 
 
@@ -42,7 +42,7 @@ def workers(
     installed: Mapping[str, peers.Installed],
     before: Path | None = None,
 ) -> Iterator[dict[str, Worker]]:
-    """A worker for each system that can build this kind of model and is installed."""
+    """One worker per system that is installed and can build this kind of model."""
     made: dict[str, Worker] = {}
     try:
         for name, system in systems.items():
@@ -62,7 +62,7 @@ def workers(
 
 
 def missing(systems: Mapping[str, System], kind: str, installed: Mapping[str, peers.Installed]) -> dict[str, str]:
-    """Systems whose peer is not there, and why."""
+    """Systems whose peer is not installed, with the reason."""
     return {
         name: installed[system.peer].reason
         for name, system in systems.items()
@@ -71,18 +71,18 @@ def missing(systems: Mapping[str, System], kind: str, installed: Mapping[str, pe
 
 
 def ratios(found: measuring.Found, unit: str, name: str) -> dict[str, Any]:
-    """To the unit in the same rounds, by the clock and by processor time; above 1 is faster."""
+    """Speed relative to the unit in the same rounds, by wall time and by processor time; above 1 is faster."""
     if not found.get(unit) or len(found[unit]) != len(found[name]):
         return {}
     pairs = list(zip(found[unit], found[name]))
     return {
-        "ratio": measuring.middle([theirs["seconds"] / ours["seconds"] for theirs, ours in pairs]),
-        "processor_ratio": measuring.middle([theirs["processor"] / ours["processor"] for theirs, ours in pairs]),
+        "ratio": measuring.median([theirs["seconds"] / ours["seconds"] for theirs, ours in pairs]),
+        "processor_ratio": measuring.median([theirs["processor"] / ours["processor"] for theirs, ours in pairs]),
     }
 
 
 def out(options: argparse.Namespace, name: str) -> Path | None:
-    """Where to write, or None for a quick look."""
+    """The file to write; None for a quick run."""
     if options.out or options.quick:
         return options.out
     return Path("results") / f"bench-{name}.json"

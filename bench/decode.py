@@ -1,10 +1,10 @@
-"""How fast models decode: milliseconds a sentence, and how the cost of a token grows with what has been said.
+"""Speed of decoding: milliseconds per sentence, and how the cost of a token grows with the length of the output.
 
     python -m bench.decode [--threads N] [--peers NAME ...] [--models NAME ...] [--rounds N] [--before FOLDER] [--quick]
 
 Weights are random, shapes are the same. Every output is as long as the longest source of its batch: EOS is forbidden
-before and the search ends there, so that all make the same steps. Sentences are those of the validation set, in
-batches of like length. Seqloom is measured from text to text, the others from tokens to tokens.
+before, and the search ends there, so that all make the same steps. Sentences are those of the validation set, in
+batches of similar length. Seqloom is measured from text to text, the others from tokens to tokens.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ SETTINGS = {  # batch size, beam size
     "batch 64, beam 5": (64, 5),
 }
 GROWTH = {"batch 1, greedy": (1, 1), "batch 64, beam 5": (64, 5)}
-PRODUCED = (8, 32, 128, 512)  # tokens before the one that is timed
-SOURCE = 15  # tokens of a source where growth is measured
+PRODUCED = (8, 32, 128, 512)  # tokens before the timed one
+SOURCE = 15  # tokens of a source in the measurement of growth
 
 
 def sentences(data: pairs.Prepared, count: int) -> list[tuple[str, list[int]]]:
-    """So many validation sources, evenly from the shorter to the longer, with their tokens."""
+    """So many validation sources with their tokens, evenly from short to long."""
     assert data.task.source is not None
     texts = [example.source for example in data.examples]
     encoded = sorted((np.asarray(data.task.source.encode(text)).tolist(), text) for text in texts)
     encoded.sort(key=lambda each: len(each[0]))
-    middle = encoded[len(encoded) // 20 : -max(len(encoded) // 20, 1)]  # without the few that are very short or long
+    middle = encoded[len(encoded) // 20 : -max(len(encoded) // 20, 1)]  # without the shortest and longest 5 %
     places = np.linspace(0, len(middle) - 1, count).round().astype(int)
     return [(middle[place][1], middle[place][0]) for place in places]
 
 
 def settings(data: pairs.Prepared, rows: int, alone: int) -> dict[str, Any]:
-    """The batches of each setting: `rows` sentences where batches are large, `alone` where each stands alone."""
+    """The batches of each setting: `rows` sentences in large batches, or `alone` sentences in batches of one."""
     made: dict[str, Any] = {}
     for name, (size, beam_size) in SETTINGS.items():
         found = sentences(data, alone if size == 1 else rows)
@@ -71,7 +71,7 @@ def settings(data: pairs.Prepared, rows: int, alone: int) -> dict[str, Any]:
 def measure(
     model: str, job: Message, rounds: int, installed: dict[str, peers.Installed], before: Path | None
 ) -> list[dict[str, Any]]:
-    """One row a system and setting."""
+    """One row per system and setting."""
     shape, rows = SHAPES[model], []
     unit = UNIT if shape["kind"] == "transformer" else "OpenNMT-py"
     with commanding.workers(SYSTEMS, {**job, "shape": shape}, installed, before) as workers:
@@ -96,7 +96,7 @@ def measure(
 
 
 def growth(job: Message, rounds: int, produced: tuple[int, ...], largest: int = 64) -> list[dict[str, Any]]:
-    """What one more token costs after so many, of all rows of a batch together."""
+    """The cost of a step of the whole batch, after so many tokens."""
     words = {**job, "task": "growth", "shape": SHAPES["transformer"], "source": SOURCE}
     rows: list[dict[str, Any]] = []
     worker = Worker("seqloom", words, threads=job["threads"])
@@ -110,7 +110,7 @@ def growth(job: Message, rounds: int, produced: tuple[int, ...], largest: int = 
                 found += [answer["milliseconds"]] if number else []
             for place, count in enumerate(produced):
                 cost = measuring.summary([each[place] for each in found])
-                ratio = measuring.middle([each[place] / each[0] for each in found])
+                ratio = measuring.median([each[place] / each[0] for each in found])
                 rows.append({"setting": setting, "produced": count, "milliseconds": cost, "ratio": ratio})
     finally:
         worker.close()
@@ -121,12 +121,12 @@ def show(result: measuring.Record) -> None:
     for model in dict.fromkeys(each["model"] for each in result["rows"]):
         for setting in SETTINGS:
             title = f"{model}, {setting}, {result['threads']} thread(s)"
-            table = Table("", "ms a sentence", "spread", "tokens/s", "ratio", "by processor", "MB", title=title)
+            table = Table("", "ms per sentence", "spread", "tokens/s", "ratio", "by processor", "MB", title=title)
             for each in result["rows"]:
                 if each["model"] == model and each["setting"] == setting:
                     table.add_row(each["system"], *cells(each))
             Console().print(table)
-    table = Table("", "produced", "ms a step", "ratio", title="Seqloom: the cost of one more token")
+    table = Table("", "produced", "ms per step", "ratio", title="Seqloom: the cost of one more token")
     for each in result["growth"]:
         if "failed" in each:
             table.add_row(each["setting"], each["failed"])
@@ -151,13 +151,13 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = commanding.options("decode", "How fast models decode.")
+    parser = commanding.options("decode", "Speed of decoding.")
     parser.add_argument("--models", nargs="+", choices=list(SHAPES), default=list(SHAPES))
     options = parser.parse_args()
     quick = options.quick
     rounds, rows, alone = (1, 4, 2) if quick else (options.rounds, 256, 32)
-    installed = peers.install(peers.chosen(options.peers))
-    data = pairs.prepared(options.quick)
+    installed = peers.install(peers.choose(options.peers))
+    data = pairs.prepare(options.quick)
     with tempfile.TemporaryDirectory(prefix="seqloom-bench-") as scratch:
         job = {**data.job(Path(scratch)), "task": "decode", "threads": options.threads}
         job["settings"] = settings(data, rows, alone)
@@ -167,7 +167,7 @@ def main() -> None:
     result = measuring.record(
         "decode",
         options.threads,
-        peers=peers.described(installed),
+        peers=peers.describe(installed),
         data=data.name,
         vocabulary=data.vocabulary,
         rounds=rounds,

@@ -1,10 +1,10 @@
-"""Exported models against their runs, and against calling the engine by hand.
+"""Exported models compared with their runs, and with direct calls of the engine ("by hand").
 
     OMP_NUM_THREADS=1 python -m bench.engines --transformer RUN --recurrent RUN --data SOURCES TARGETS [--out FILE]
 
-Both runs are exported, the Transformer also in 8 bits, and all answer the same sentences: how many outputs are those of
-the run, the task's metrics, the time. What is called by hand is CTranslate2 with the same options on the same batches,
-from tokens to tokens; it has no text to read or write. All take turns; times are those of the processor.
+Both runs are exported, the Transformer also in 8 bits, and all predict the same sentences: the share of outputs that
+are those of the run, the metrics of the task, the time. By hand is CTranslate2 with the same options on the same
+batches, from tokens to tokens, without reading or writing text. All take turns; times are processor times.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ EXPORTS = {
     "onnx": ("recurrent", False),
 }
 PACKAGES = ("torch", "numpy", "ctranslate2", "onnxruntime")
-GATES = {"greedy": 0.995, "beam of 5": 0.98}  # outputs that are those of the run, in full precision
+GATES = {"greedy": 0.995, "beam of 5": 0.98}  # the share of outputs that are those of the run, in full precision
 METRIC, SLOWER = 0.1, 1.05
 
 
 def by_hand(model: Exported, sources: list[str], beam_size: int) -> Callable[[], None]:
-    """The engine alone: batches made, tokens encoded, options at hand."""
+    """The engine alone, with batches and options prepared."""
     engine, search = model.system.model, supported(build_search(model.system, beam_size=beam_size))
     assert isinstance(engine, CTranslate2)
     encoded = [encode_source(model.system, source)[0] for source in sources]
@@ -71,14 +71,14 @@ def by_hand(model: Exported, sources: list[str], beam_size: int) -> Callable[[],
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """Of processor time."""
+    """Processor time."""
     begin = time.process_time()
     run()
     return time.process_time() - begin
 
 
-def timed(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Each once a round; every other round goes backwards. The first does not count."""
+def take_times(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Each once per round; every other round runs backwards. The first round is not counted."""
     found: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
         for name in list(runs) if number % 2 else list(runs)[::-1]:
@@ -90,7 +90,7 @@ def timed(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[flo
 
 
 def figures(values: list[float], unit: list[float] | None = None) -> dict[str, float]:
-    """Median and spread in seconds; the ratio is the median of those within rounds."""
+    """Median and spread in seconds; the ratio is the median of the ratios within rounds."""
     found = {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
     if unit:
         found["ratio"] = statistics.median(ours / theirs for ours, theirs in zip(values, unit))
@@ -100,24 +100,24 @@ def figures(values: list[float], unit: list[float] | None = None) -> dict[str, f
 def measure(
     models: dict[str, Predictor | Exported], sources: list[str], references: Any, rounds: int
 ) -> dict[str, Any]:
-    """For greedy and beam search: what each says, how good it is, how long it takes."""
+    """Outputs, metrics and times of each model, for greedy and beam search."""
     record: dict[str, Any] = {}
     for label, beam_size in BEAMS.items():
-        said = {name: model.predict(sources, beam_size=beam_size) for name, model in models.items()}
+        outputs = {name: model.predict(sources, beam_size=beam_size) for name, model in models.items()}
         runs: dict[str, Callable[[], Any]] = {
             name: partial(model.predict, sources, beam_size=beam_size) for name, model in models.items()
         }
         for name, model in models.items():
             if isinstance(model, Exported) and isinstance(model.system.model, CTranslate2):
                 runs[f"{name}, by hand"] = by_hand(model, sources, beam_size)
-        spent = timed(runs, rounds)
+        spent = take_times(runs, rounds)
         record[label] = {}
         for name in runs:
             found: dict[str, Any] = {"seconds": figures(spent[name], spent.get(f"{name}, by hand"))}
             if name in models:
                 kind = EXPORTS[name][0] if name in EXPORTS else name
-                found["metrics"] = models[name].task.measure(said[name], references)
-                same = sum(ours == theirs for ours, theirs in zip(said[name], said[kind]))
+                found["metrics"] = models[name].task.measure(outputs[name], references)
+                same = sum(ours == theirs for ours, theirs in zip(outputs[name], outputs[kind]))
                 found["identical"] = same / len(sources)
                 found["against its run"] = figures(spent[name], spent[kind])["ratio"]
             record[label][name] = found
@@ -125,7 +125,7 @@ def measure(
 
 
 def gates(record: dict[str, Any]) -> dict[str, bool]:
-    """What an export in full precision must keep to."""
+    """The gates of exports in full precision."""
     found = {}
     for label, entries in record.items():
         for name, (kind, int8) in EXPORTS.items():
@@ -148,7 +148,7 @@ def show(record: dict[str, Any]) -> None:
     console = Console()
     for label, entries in record["search"].items():
         metrics = list(next(iter(entries.values()))["metrics"])
-        table = Table("", "identical", *metrics, "seconds", "to its run", "to by hand", title=label)
+        table = Table("", "identical", *metrics, "seconds", "relative to its run", "relative to by hand", title=label)
         for name, each in entries.items():
             values = (
                 [f"{each['metrics'][metric]:.2f}" for metric in metrics] if "metrics" in each else [""] * len(metrics)
@@ -162,13 +162,15 @@ def show(record: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.engines", description="Exported models against their runs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.engines", description="Exported models compared with their runs."
+    )
     parser.add_argument("--transformer", type=Path, required=True, help="a run for ctranslate2")
     parser.add_argument("--recurrent", type=Path, required=True, help="a run for onnx, on the same data")
     parser.add_argument("--data", nargs=2, required=True, help="sources and targets, line by line")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--count", type=int, help="the first so many examples only; not recorded unless --out is given")
-    parser.add_argument("--out", type=Path, help="results/bench-engines.json unless told")
+    parser.add_argument("--count", type=int, help="only the first N examples; not recorded unless --out is given")
+    parser.add_argument("--out", type=Path, help="default: results/bench-engines.json")
     options = parser.parse_args()
     torch.set_num_threads(1)
     models: dict[str, Predictor | Exported] = {

@@ -1,4 +1,4 @@
-"""What the figures must come to, read from the records. A gate that was not met says so."""
+"""Bounds on the figures of the records. A gate that was not met is printed as such."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEQLOOM, BARE, CACHED = "Seqloom", "bare loop", "bare loop with a cache"
 
 @dataclass(frozen=True)
 class Gate:
-    """One claim, its bound and what was measured."""
+    """A figure, its bound and the measured value."""
 
     text: str
     sign: Literal[">=", "<="]
@@ -27,8 +27,8 @@ class Gate:
         return f"{self.text} {self.sign} {self.bound:g}: {'met' if self.met else '**not met**'} ({self.value:.3g})"
 
 
-def found(rows: list[dict[str, Any]], **keys: Any) -> dict[str, dict[str, Any]]:
-    """By system, the rows that have these entries and did not fail."""
+def rows_by_system(rows: list[dict[str, Any]], **keys: Any) -> dict[str, dict[str, Any]]:
+    """The rows with these entries that did not fail, by system."""
     return {
         row["system"]: row
         for row in rows
@@ -36,48 +36,54 @@ def found(rows: list[dict[str, Any]], **keys: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def of_training(record: Record) -> list[Gate]:
-    gates = [Gate("padding of the batches", "<=", 0.05, record["padding"])]
+def training_gates(record: Record) -> list[Gate]:
+    gates = [Gate("share of padding in the batches", "<=", 0.05, record["padding"])]
     for model in dict.fromkeys(row["model"] for row in record["rows"]):
-        rows = found(record["rows"], model=model)
+        rows = rows_by_system(record["rows"], model=model)
         if SEQLOOM not in rows or BARE not in rows:
             continue
         ours, recurrent = rows[SEQLOOM], model != "transformer"
-        gates.append(Gate(f"{model}: speed, to the bare loop", ">=", 1.0 if recurrent else 1.15, ours["ratio"]))
+        gates.append(
+            Gate(f"{model}: speed, relative to the bare loop", ">=", 1.0 if recurrent else 1.15, ours["ratio"])
+        )
         if "eole" in rows:
-            gates.append(Gate(f"{model}: speed, to eole", ">=", 1.0, ours["ratio"] / rows["eole"]["ratio"]))
+            gates.append(Gate(f"{model}: speed, relative to eole", ">=", 1.0, ours["ratio"] / rows["eole"]["ratio"]))
         others = [row["megabytes"] for name, row in rows.items() if not name.startswith(SEQLOOM)]
-        gates.append(Gate(f"{model}: memory, to the least of the others", "<=", 1.0, ours["megabytes"] / min(others)))
+        gates.append(
+            Gate(f"{model}: memory, relative to the lowest of the others", "<=", 1.0, ours["megabytes"] / min(others))
+        )
     return gates
 
 
-def of_decoding(record: Record) -> list[Gate]:
-    """The time of ours as a share of theirs, or how many times as fast."""
+def decoding_gates(record: Record) -> list[Gate]:
+    """Our time relative to theirs, or our speed relative to theirs."""
     gates = []
     shares = {"batch 1, greedy": 0.8, "batch 64, greedy": 1.0, "batch 64, beam 5": 0.9}
     for setting, share in shares.items():
-        rows = found(record["rows"], model="transformer", setting=setting)
+        rows = rows_by_system(record["rows"], model="transformer", setting=setting)
         if SEQLOOM in rows and CACHED in rows:
             ours = rows[SEQLOOM]["ratio"]
-            gates.append(Gate(f"{setting}: time, to the bare loop", "<=", share, 1 / ours))
+            gates.append(Gate(f"{setting}: time, relative to the bare loop", "<=", share, 1 / ours))
             marian = rows.get("HF transformers (Marian)")
             if marian:
                 bound = 2.0 if setting == "batch 1, greedy" else 1.3
-                gates.append(Gate(f"{setting}: speed, to HF generate", ">=", bound, ours / marian["ratio"]))
+                gates.append(Gate(f"{setting}: speed, relative to HF generate", ">=", bound, ours / marian["ratio"]))
         for model in ("lstm", "lstm-input-feeding"):
-            rows = found(record["rows"], model=model, setting=setting)
+            rows = rows_by_system(record["rows"], model=model, setting=setting)
             if SEQLOOM in rows and "OpenNMT-py" in rows:
-                gates.append(Gate(f"{model}, {setting}: speed, to OpenNMT-py", ">=", 2.0, rows[SEQLOOM]["ratio"]))
+                gates.append(
+                    Gate(f"{model}, {setting}: speed, relative to OpenNMT-py", ">=", 2.0, rows[SEQLOOM]["ratio"])
+                )
     for setting, bound in (("batch 1, greedy", 1.5), ("batch 64, beam 5", 3.0)):
         ratios = {
             row["produced"]: row["ratio"] for row in record["growth"] if row["setting"] == setting and "produced" in row
         }
         if 512 in ratios:
-            gates.append(Gate(f"{setting}: a step after 512 tokens, to one after 8", "<=", bound, ratios[512]))
+            gates.append(Gate(f"{setting}: a step after 512 tokens, relative to one after 8", "<=", bound, ratios[512]))
     return gates
 
 
-def of_starting(record: Record) -> list[Gate]:
+def starting_gates(record: Record) -> list[Gate]:
     rows = {row["command"]: row for row in record["rows"] if "failed" not in row}
     gates = []
     for name, row in rows.items():
@@ -92,13 +98,13 @@ def of_starting(record: Record) -> list[Gate]:
     return gates
 
 
-def of_scaling(record: Record) -> list[Gate]:
-    """From the smallest corpus to the largest, in runs that find their cache."""
+def scaling_gates(record: Record) -> list[Gate]:
+    """The largest corpus relative to the smallest, in runs that find their cache."""
     rows = sorted((row for row in record["corpora"] if row.get("run") == "later"), key=lambda row: int(row["pairs"]))
     if len(rows) < 2:
         return []
     first, last = rows[0], rows[-1]
-    growth = f"{last['pairs']:,} pairs, to {first['pairs']:,}"
+    growth = f"{last['pairs']:,} pairs, relative to {first['pairs']:,}"
     return [
         Gate(f"start-up of a later run, {growth}", "<=", 1.5, last["starting"]["median"] / first["starting"]["median"]),
         Gate(f"memory, {growth}", "<=", 1.2, last["megabytes"] / first["megabytes"]),
@@ -106,22 +112,24 @@ def of_scaling(record: Record) -> list[Gate]:
     ]
 
 
-def of_lattice(record: Record) -> list[Gate]:
+def lattice_gates(record: Record) -> list[Gate]:
     return [
-        Gate("time, to autograd's", "<=", 0.6, record["systems"]["ours"]["ratio"]),
-        Gate("gradients in float64, largest difference from autograd's", "<=", 1e-10, record["difference"]),
+        Gate("time, relative to autograd", "<=", 0.6, record["systems"]["ours"]["ratio"]),
+        Gate("gradients in float64, largest difference from autograd", "<=", 1e-10, record["difference"]),
     ]
 
 
-def of_pointer(record: Record) -> list[Gate]:
-    """No more for the pointer than for the recurrence: half of its speed."""
-    return [Gate("speed, to the recurrence alone", ">=", 0.5, record["systems"]["pointer network"]["ratio"])]
+def pointer_gates(record: Record) -> list[Gate]:
+    """Pointing may cost no more than the recurrence: half of its speed."""
+    return [Gate("speed, relative to the recurrence alone", ">=", 0.5, record["systems"]["pointer network"]["ratio"])]
 
 
-def of_stream(record: Record) -> list[Gate]:
+def stream_gates(record: Record) -> list[Gate]:
     return [
         Gate(
-            "time for a minute of the last quarter, to that of a fresh stream", "<=", 1.1, record["growth"]["seconds"]
+            "time for a minute of the last quarter, relative to a fresh stream", "<=", 1.1, record["growth"]["seconds"]
         ),
-        Gate("memory in the last quarter, to that after two minutes", "<=", 1.05, record["growth"]["megabytes"]),
+        Gate(
+            "memory in the last quarter, relative to that after two minutes", "<=", 1.05, record["growth"]["megabytes"]
+        ),
     ]

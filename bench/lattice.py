@@ -1,11 +1,11 @@
-"""What the sum over a transducer's alignments costs, and how it grows with inputs, labels and tokens.
+"""The cost of the sum over a transducer's alignments, and how it grows with inputs, labels and vocabulary.
 
     OMP_NUM_THREADS=1 python -m bench.lattice [--repeats N] [--out FILE]
 
-From logits (B, T, U + 1, V) to the gradient at them, by `layers/lattice.py` and by what autograd makes of a scan over
-rows, which is as good as it gets without a gradient of one's own: one logcumsumexp over all u for each t. Beside them
-the same where logits are sums of those of inputs, (B, T, V), and of outputs, (B, U + 1, V): the lattice has none. All
-take turns, and times are those of the processor. Memory is that of a process of its own, beyond what it is given.
+From logits (B, T, U + 1, V) to their gradient, by `nn/ops/lattice.py` and by autograd through a scan over rows, the
+best that is possible without a gradient of one's own: one logcumsumexp over all u for each t. Also where logits are
+sums of those of inputs, (B, T, V), and of outputs, (B, U + 1, V), so that the lattice of logits is never made. All take
+turns, and times are processor times. Memory is measured in a process of its own, beyond the inputs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BASE, SMALL = Shape(8, 200, 50, 128), Shape(3, 60, 20, 32)
 
 
 def row_scan(logits: Tensor, labels: Tensor) -> Tensor:
-    """alpha of one input after the other, by cumulative sums over u; autograd does the rest.  (B,)"""
+    """alpha, one input after the other, by cumulative sums over u; with autograd's gradient.  (B,)"""
     log_probs = logits.log_softmax(-1)
     places = labels[:, None, :, None].expand(-1, logits.shape[1], -1, 1)
     emitted = log_probs[:, :, :-1].gather(3, places)[..., 0].cumsum(2)
@@ -58,26 +58,26 @@ def row_scan(logits: Tensor, labels: Tensor) -> Tensor:
     return alpha[:, -1] + blanks[-1][:, -1]
 
 
-def summed(log_probs: Tensor) -> Tensor:
-    """Of blanks and labels at all places of a lattice without padding.  (2, B, T, U + 1) -> (B,)"""
+def sum_paths(log_probs: Tensor) -> Tensor:
+    """From the log-probabilities of blanks and labels, without padding.  (2, B, T, U + 1) -> (B,)"""
     blank, label = log_probs
     rows, inputs, width = blank.shape
     lengths = (torch.full((rows,), size, device=blank.device) for size in (inputs, width - 1))
     return all_paths(blank, label[:, :, :-1], blank[:, -1, -1], *lengths)
 
 
-def symbols(labels: Tensor) -> Tensor:
-    """Blank, and the label that comes next.  (B, U) -> (2, B, U + 1)"""
+def blanks_and_labels(labels: Tensor) -> Tensor:
+    """Blank, and the next label.  (B, U) -> (2, B, U + 1)"""
     following = functional.pad(labels, (0, 1))
     return torch.stack([torch.full_like(following, BLANK), following])
 
 
 def ours(logits: Tensor, labels: Tensor) -> Tensor:
-    return summed(token_log_probs(logits, symbols(labels)))
+    return sum_paths(token_log_probs(logits, blanks_and_labels(labels)))
 
 
 def ours_added(inputs: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    return summed(factored_token_log_probs(inputs, outputs, symbols(labels)))
+    return sum_paths(factored_token_log_probs(inputs, outputs, blanks_and_labels(labels)))
 
 
 SYSTEMS: dict[str, Callable[..., Tensor]] = {
@@ -88,7 +88,7 @@ SYSTEMS: dict[str, Callable[..., Tensor]] = {
 
 
 def given(name: str, shape: Shape, dtype: torch.dtype = torch.float32) -> tuple[list[Tensor], Tensor]:
-    """What a system starts from, and labels."""
+    """The inputs of a system, and labels."""
     chance = torch.Generator().manual_seed(1)
     rows, inputs, width, vocabulary = shape
     shapes = [(rows, inputs, width + 1, vocabulary)]
@@ -103,7 +103,7 @@ def gradients(name: str, leaves: list[Tensor], labels: Tensor) -> tuple[Tensor, 
 
 
 def difference(shape: Shape = SMALL) -> float:
-    """The largest of a gradient in float64, ours and autograd's."""
+    """The largest difference between our gradient and autograd's, in float64."""
     leaves, labels = given("ours", shape, torch.float64)
     (one,), (other,) = (gradients(name, leaves, labels) for name in ("ours", "autograd, row scan"))
     inputs, outputs = given("ours, logits that are sums", shape, torch.float64)[0]
@@ -115,7 +115,7 @@ def difference(shape: Shape = SMALL) -> float:
 
 
 def measure(shape: Shape, repeats: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time, a list for each system."""
+    """Milliseconds of processor time, one list per system."""
     known = {name: given(name, shape) for name in SYSTEMS}
     found: dict[str, list[float]] = {name: [] for name in SYSTEMS}
     for turn in range(WARMING + repeats):
@@ -129,7 +129,7 @@ def measure(shape: Shape, repeats: int) -> dict[str, list[float]]:
 
 @cache
 def megabytes(name: str, shape: Shape) -> float:
-    """The highest memory of a process that does it once, beyond what it has before."""
+    """The peak memory of a process that runs it once, beyond its memory before."""
     program = f"from bench import lattice; lattice.peak({name!r}, lattice.Shape{tuple(shape)})"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=HOME, check=True, capture_output=True, text=True)
@@ -137,7 +137,7 @@ def megabytes(name: str, shape: Shape) -> float:
 
 
 def peak(name: str, shape: Shape) -> None:
-    gradients(name, *given(name, Shape(1, 2, 1, 4)))  # whatever is loaded at first use
+    gradients(name, *given(name, Shape(1, 2, 1, 4)))  # load what is loaded at first use
     leaves, labels = given(name, shape)
     before = peak_megabytes()
     gradients(name, leaves, labels)
@@ -145,7 +145,7 @@ def peak(name: str, shape: Shape) -> None:
 
 
 def growth(repeats: int, base: Shape = BASE, times: tuple[int, ...] = TIMES) -> list[dict[str, Any]]:
-    """Time and memory of each system while one thing grows."""
+    """Time and memory of each system while one size grows."""
     found = []
     for axis in ("T", "U", "V"):
         shapes = [base._replace(**{axis: factor * getattr(base, axis)}) for factor in times]
@@ -174,7 +174,7 @@ def compare(repeats: int, base: Shape = BASE) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "milliseconds": measuring.summary(each),
-            "ratio": measuring.middle([one / other for one, other in zip(each, unit)]),
+            "ratio": measuring.median([one / other for one, other in zip(each, unit)]),
             "megabytes": measuring.significant(megabytes(name, base)),
         }
         for name, each in found.items()

@@ -1,6 +1,6 @@
-"""Run a command and say what it took: `python -S -m bench.launching '[["ls"], "stdin"]'`.
+"""Run a command and print its time and memory: `python -S -m bench.launching '[["ls"], "stdin"]'`.
 
-A process of its own, and a small one: on Linux a child's peak of memory is at least what its parent had.
+In a small process of its own: on Linux the peak memory of a child is at least that of its parent.
 """
 
 from __future__ import annotations

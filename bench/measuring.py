@@ -1,4 +1,4 @@
-"""Figures that can be trusted on a noisy machine: all take turns, medians with spread, ratios within one run."""
+"""Figures to trust on a noisy machine: systems take turns, medians have a spread, ratios are taken within a round."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bench.pipe import Message, Worker
 from seqloom.storage.files import replace_file, to_json
 
 Record = dict[str, Any]
-Found = dict[str, list[Message]]  # by name, what its turns found
+Found = dict[str, list[Message]]  # by name: the results of its turns
 ROUNDS = 5
 
 
 def take_turns(workers: Mapping[str, Worker], rounds: int, warming: int = 1, order: str = "") -> Found:
-    """Each worker once a round, so that whatever else the machine does hits all alike. The first rounds do not count.
+    """Each worker once per round, so that other load on the machine affects all. Warm-up rounds are not counted.
 
-    Every other round goes backwards: nobody always follows the same neighbour.
+    Every other round runs backwards, so that no worker always follows the same one.
     """
     found: Found = {name: [] for name in workers}
     for number in range(warming + rounds):
@@ -48,16 +48,15 @@ def significant(value: float, digits: int = 4) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def middle(values: Sequence[float]) -> float:
-    """The median of ratios within rounds: neighbours in time had the same machine."""
+def median(values: Sequence[float]) -> float:
     return significant(statistics.median(values), 3)
 
 
 def record(name: str, threads: int, packages: Iterable[str] = ("torch", "numpy"), **entries: Any) -> Record:
-    """What was measured, with the machine, the versions and the command."""
+    """A record: the entries, with machine, versions and command."""
     return {
         "name": f"bench-{name}",
-        "command": " ".join(["python", "-m", f"bench.{name}", *spoken(sys.argv[1:])]),
+        "command": " ".join(["python", "-m", f"bench.{name}", *without_paths(sys.argv[1:])]),
         "machine": machine(),
         "threads": threads,
         "versions": {"python": platform.python_version(), **versions(packages)},
@@ -65,8 +64,8 @@ def record(name: str, threads: int, packages: Iterable[str] = ("torch", "numpy")
     }
 
 
-def spoken(words: Sequence[str]) -> list[str]:
-    """The words of a command without those that name places of one machine."""
+def without_paths(words: Sequence[str]) -> list[str]:
+    """The arguments of a command, without options that name paths of this machine."""
     kept: list[str] = []
     for before, word in zip(["", *words], words):
         if not {before, word} & {"--out", "--before"}:
@@ -75,7 +74,7 @@ def spoken(words: Sequence[str]) -> list[str]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Of packages of this environment; one that is not there is left out."""
+    """The versions of the packages that are installed."""
     found = {}
     for package in packages:
         try:
@@ -86,7 +85,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """The processor, how many of them, and how busy they were with other things when we began."""
+    """The processor, the number of cores, and the load before."""
     model = platform.processor() or platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -99,7 +98,7 @@ def machine() -> dict[str, Any]:
 
 
 def write(result: Record, out: Path | None) -> None:
-    """results/bench-NAME.json, whole or not at all."""
+    """Write results/bench-NAME.json atomically."""
     if out is None:
         return
     out.parent.mkdir(parents=True, exist_ok=True)

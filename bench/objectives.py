@@ -1,11 +1,11 @@
-"""What a training step costs with each objective, as a multiple of one with cross-entropy.
+"""The cost of a training step with each objective, relative to cross-entropy.
 
     OMP_NUM_THREADS=1 python -m bench.objectives [--repeats N] [--out FILE]
 
-Forward and backward over one batch; all take turns, and times are those of the processor. Beside each stands what its
-definition lets expect: passes of the decoder, a forward counting 1 and a backward 2, three being those of
-cross-entropy; the encoder makes its own three once. The models are untrained, so that outputs go on to their limit,
-which is the length of the targets here, and beam-search optimisation is violated at nearly every step.
+Forward and backward over one batch; all take turns, and times are processor times. The expected cost counts passes of
+the decoder, 1 for a forward and 2 for a backward pass, relative to the three of cross-entropy; the encoder makes three
+once. The models are untrained, so that outputs run to their limit, here the length of the targets, and beam-search
+optimisation has a violation at nearly every step.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def models() -> dict[str, Model]:
 
 
 def objectives() -> dict[str, tuple[Objective, float, float]]:
-    """By name: the objective, where in the training it is, and the passes of the decoder it needs."""
-    asked: dict[str, Any] = {"hidden_size": SIZE, "decode": None, "longest": 1.0}
+    """By name: the objective, the progress of training, and the passes of the decoder that it needs."""
+    common: dict[str, Any] = {"hidden_size": SIZE, "decode": None, "longest": 1.0}
     return {
         "cross-entropy": (CrossEntropy(), 0.5, 3),
         "scheduled sampling, steps": (ScheduledSampling(form="steps"), 0.5, 1 + 3),
@@ -71,8 +71,8 @@ def objectives() -> dict[str, tuple[Objective, float, float]]:
         "RAML": (RewardAugmented(vocabulary=VOCABULARY, decode=None), 0.5, 3),
         "RAML, 4 outputs": (RewardAugmented(vocabulary=VOCABULARY, decode=None, samples=4), 0.5, 4 * 3),
         "MIXER, all tokens": (Mixer(hidden_size=SIZE, decode=None), 1.0, 1 + 3),
-        "expected reward, 5 outputs": (ExpectedReward(**asked), 0.5, 5 * (1 + 3)),
-        "expected reward, greedy baseline": (ExpectedReward(**asked, baseline="greedy"), 0.5, 5 * (1 + 3) + 1),
+        "expected reward, 5 outputs": (ExpectedReward(**common), 0.5, 5 * (1 + 3)),
+        "expected reward, greedy baseline": (ExpectedReward(**common, baseline="greedy"), 0.5, 5 * (1 + 3) + 1),
         "minimum risk, 10 outputs": (MinimumRisk(decode=None, longest=1.0), 0.5, 10 + 11 * 3),
         "any order, best of 8": (AnyOrder(), 0.5, 8 + 3),
         "BSO, beam of 6": (BeamSearchOptimisation(constraints=None), 1.0, 6 + 3),
@@ -96,12 +96,12 @@ def milliseconds(compute: Callable[[], torch.Tensor]) -> float:
 
 
 def measure(model: Model, given: Batch, repeats: int) -> dict[str, dict[str, float]]:
-    """Cross-entropy is the unit; the encoder alone says what share of it is not the decoder's."""
+    """Relative to cross-entropy; the encoder alone is measured to know the share of the decoder."""
     known = objectives()
 
     def step(name: str) -> Callable[[], torch.Tensor]:
         objective, progress, _ = known[name]
-        prepared = objective.prepare(given, np.random.default_rng(1))  # beside the training
+        prepared = objective.prepare(given, np.random.default_rng(1))  # not part of the step
         return lambda: objective(model, prepared, progress).total
 
     steps = {name: step(name) for name in known}

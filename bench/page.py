@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def write_page(folder: Path) -> None:
-    """The page of all records in a folder's results."""
+    """The page of all records in a folder."""
     paths = sorted((folder / "results").glob("bench-*.json"))
     records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
     images = folder / "docs" / "images"
@@ -27,9 +27,9 @@ def write_page(folder: Path) -> None:
     lines = [
         "# Benchmarks",
         "",
-        "Made by `make bench` from `results/bench-*.json`. Do not edit. The systems of a table were measured in one",
-        "run and took turns; only ratios within a table mean something on another machine, and less than a tenth is",
-        "a tie. A figure is a median, with the lowest and highest beside it. A ratio above 1 is faster.",
+        "Made by `make bench` from `results/bench-*.json`. Do not edit. The systems of a table took turns in one run.",
+        "Only ratios within a table carry over to other machines, and differences below a tenth are ties. A figure is",
+        "a median, with the lowest and the highest value. A ratio above 1 is faster.",
     ]
     for name, record in records.items():
         kind = name.split("-")[1]
@@ -40,7 +40,7 @@ def write_page(folder: Path) -> None:
 
 
 def heading(title: str, record: Record) -> list[str]:
-    """What was run, where and with what."""
+    """The title, and command, machine and versions."""
     machine = record.get("machine", {})
     place = (
         f"{machine['processor']}, {machine['processors']} processors, load {machine['load']} before; "
@@ -70,7 +70,7 @@ def spread(figure: dict[str, float], digits: int = 0) -> str:
 
 
 def failed(row: Row, columns: int) -> list[str]:
-    """Why there are no figures; nothing where there are."""
+    """The reason of a row without figures, as cells; [] for a row with figures."""
     return [f"failed: {row['failed']}", *[""] * (columns - 1)] if "failed" in row else []
 
 
@@ -88,8 +88,8 @@ def ratio(row: Row) -> str:
 def training(record: Record, name: str, images: Path) -> list[str]:
     lines = heading(f"Training, {record['threads']} thread(s)", record)
     lines += [
-        f"Batches of about 4,096 tokens, {record['batches']} a turn from the narrowest to the widest, joint byte pairs"
-        f" of {record['vocabulary']:,}; {100 * record['padding']:.1f} % of an epoch's batches is padding.",
+        f"Batches of about 4,096 tokens, {record['batches']} per turn from the narrowest to the widest, a joint BPE"
+        f" vocabulary of {record['vocabulary']:,}; {100 * record['padding']:.1f} % of an epoch's batches is padding.",
         "",
     ]
     for model in dict.fromkeys(row["model"] for row in record["rows"]):
@@ -108,7 +108,7 @@ def training(record: Record, name: str, images: Path) -> list[str]:
         lines += [*table([f"**{model}**", "target tokens/s", "ratio", "by processor time", "MB"], cells), ""]
     bars(record["rows"], "model", images / f"{name}.svg")
     lines.append(f"![Speed of training, as a ratio to the bare loop](images/{name}.svg)")
-    return lines + bullets(gates.of_training(record))
+    return lines + bullets(gates.training_gates(record))
 
 
 def decoding(record: Record, name: str, images: Path) -> list[str]:
@@ -124,7 +124,7 @@ def decoding(record: Record, name: str, images: Path) -> list[str]:
                         tokens = f"{row['tokens']['median']:,.0f}"
                         figures = [spread(row["milliseconds"], 2), tokens, ratio(row), f"{row['megabytes']:,}"]
                     cells.append([row["system"], *figures])
-            lines += [*table([f"**{model}, {setting}**", "ms a sentence", "symbols/s", "ratio", "MB"], cells), ""]
+            lines += [*table([f"**{model}, {setting}**", "ms per sentence", "tokens/s", "ratio", "MB"], cells), ""]
     bars([row for row in record["rows"] if row["model"] == "transformer"], "setting", images / f"{name}.svg")
     lines.append(f"![Speed of decoding, as a ratio to the bare loop](images/{name}.svg)")
     grown = [row for row in record["growth"] if "failed" not in row]
@@ -134,12 +134,12 @@ def decoding(record: Record, name: str, images: Path) -> list[str]:
             points = [row for row in grown if row["setting"] == setting]
             times = [row["milliseconds"]["median"] for row in points]
             panel.plot([row["produced"] for row in points], times, marker="o", label=setting, **plot.line(number))
-        decorate(figure, panel, "tokens already produced", "ms a step of the whole batch")
+        decorate(figure, panel, "tokens already produced", "ms per step of the whole batch")
         plot.save(figure, images / f"{name}-growth.svg")
         rows = [[row["setting"], str(row["produced"]), spread(row["milliseconds"], 2), ratio(row)] for row in grown]
-        lines += ["", *table(["Seqloom", "produced", "ms a step", "to the first"], rows), ""]
-        lines.append(f"![Cost of a step against what has been produced](images/{name}-growth.svg)")
-    return lines + bullets(gates.of_decoding(record))
+        lines += ["", *table(["Seqloom", "tokens produced", "ms per step", "relative to the first"], rows), ""]
+        lines.append(f"![Cost of a step against the tokens produced](images/{name}-growth.svg)")
+    return lines + bullets(gates.decoding_gates(record))
 
 
 def starting(record: Record, name: str, images: Path) -> list[str]:
@@ -149,9 +149,9 @@ def starting(record: Record, name: str, images: Path) -> list[str]:
         if not figures:
             figures = [spread(row["seconds"], 2), f"{row['over_torch']:+.2f}", f"{row['megabytes']:,}"]
         rows.append([row["command"], *figures])
-    lines = heading("From a standing start", record)
+    lines = heading("Start-up", record)
     lines += table(["", "seconds", "beyond import torch", "MB"], rows)
-    return lines + bullets(gates.of_starting(record))
+    return lines + bullets(gates.starting_gates(record))
 
 
 def scaling(record: Record, name: str, images: Path) -> list[str]:
@@ -173,18 +173,18 @@ def scaling(record: Record, name: str, images: Path) -> list[str]:
             times = [point["median"] for point in found["microseconds"]]
             label = f"{kind}: exponent {found['exponent']:.2f}"
             panel.plot(each["values"], times, marker="o", label=label, **plot.line(number))
-        decorate(figure, panel, each["name"], "microseconds a token")
+        decorate(figure, panel, each["name"], "microseconds per token")
         plot.save(figure, images / f"{name}-{each['name']}.svg")
         kinds = [each["kinds"].get(kind) for kind in ("training", "decoding")]
         exponents.append([each["name"], *("-" if kind is None else f"{kind['exponent']:.2f}" for kind in kinds)])
-    lines += table(["time a token against", "exponent in training", "exponent in decoding"], exponents)
+    lines += table(["time per token against", "exponent in training", "exponent in decoding"], exponents)
     lines += ["", *(f"![Against {each['name']}](images/{name}-{each['name']}.svg)" for each in record["sweeps"])]
-    return lines + bullets(gates.of_scaling(record))
+    return lines + bullets(gates.scaling_gates(record))
 
 
 def cells(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("Cells", record)
-    lines += ["Forward and backward, processor time as a ratio to `nn.LSTM` on a full batch: less is faster.", ""]
+    lines += ["Forward and backward, processor time relative to `nn.LSTM` on a full batch: lower is faster.", ""]
     shapes = list(record["cells"])
     names = record["cells"][shapes[0]]
     rows = [
@@ -198,7 +198,7 @@ def cells(record: Record, name: str, images: Path) -> list[str]:
 def objectives(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("Objectives", record)
     lines += [
-        f"A training step as a multiple of one with cross-entropy, in brackets what its definition lets expect; "
+        f"The cost of a training step relative to cross-entropy, in brackets the cost expected from its definition; "
         f"{record['shape']}.",
         "",
     ]
@@ -212,13 +212,13 @@ def objectives(record: Record, name: str, images: Path) -> list[str]:
 
 
 def lattice(record: Record, name: str, images: Path) -> list[str]:
-    lines = heading("The sum over alignments of a transducer", record)
+    lines = heading("The sum over the alignments of a transducer", record)
     lines += [f"Forward and backward over the logits of a lattice, processor time; {record['shape']}.", ""]
     rows = [
         [each, spread(found["milliseconds"], 1), f"{found['ratio']:.2f}", f"{found['megabytes']:,.0f}"]
         for each, found in record["systems"].items()
     ]
-    lines += [*table(["", "ms", "time, to autograd's", "MB beyond the logits"], rows), ""]
+    lines += [*table(["", "ms", "time, relative to autograd", "MB beyond the logits"], rows), ""]
     rows = [
         [
             f"{each['name']} = {', '.join(map(str, each['values']))}",
@@ -231,17 +231,17 @@ def lattice(record: Record, name: str, images: Path) -> list[str]:
         for each in record["growth"]
     ]
     lines += table(["", "", "ms", "exponent", "MB beyond the logits", "exponent"], rows)
-    return lines + bullets(gates.of_lattice(record))
+    return lines + bullets(gates.lattice_gates(record))
 
 
 def pointer(record: Record, name: str, images: Path) -> list[str]:
-    lines = heading("Pointing beside the recurrence", record)
+    lines = heading("Pointing compared with the recurrence", record)
     lines += [f"Forward and backward of a batch, processor time; {record['shape']}.", ""]
     rows = [
         [each, spread(found["milliseconds"], 1), f"{found['examples_per_second']:,.0f}", f"{found['ratio']:.2f}"]
         for each, found in record["systems"].items()
     ]
-    return lines + table(["", "ms", "examples/s", "speed"], rows) + bullets(gates.of_pointer(record))
+    return lines + table(["", "ms", "examples/s", "speed"], rows) + bullets(gates.pointer_gates(record))
 
 
 def streaming(record: Record, name: str, images: Path) -> list[str]:
@@ -249,7 +249,7 @@ def streaming(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("An endless stream", record)
     lines += [
         f"Spoken digits for {minutes} minutes in chunks of a tenth of a second, decoder {record['decoder']}, beam "
-        f"{record['beam_size']}: {record['factor']:.3f} s of work for a second of sound.",
+        f"{record['beam_size']}: {record['factor']:.3f} s of work per second of sound.",
         "",
     ]
     shown = sorted({0, 1, len(rows) // 4, len(rows) // 2, len(rows) - 1})
@@ -263,8 +263,8 @@ def streaming(record: Record, name: str, images: Path) -> list[str]:
         ]
         for at in shown
     ]
-    lines += table(["minute", "seconds of work", "of a fresh stream", "MB of the process", "states kept"], body)
-    return lines + bullets(gates.of_stream(record))
+    lines += table(["minute", "seconds of work", "with a fresh stream", "MB of the process", "states kept"], body)
+    return lines + bullets(gates.stream_gates(record))
 
 
 def engines(record: Record, name: str, images: Path) -> list[str]:
@@ -277,7 +277,7 @@ def engines(record: Record, name: str, images: Path) -> list[str]:
             bleu = f"{found['metrics']['bleu']:.2f}" if "metrics" in found else ""
             hand = f"{found['seconds']['ratio']:.2f}" if "ratio" in found["seconds"] else ""
             rows.append([system, spread(found["seconds"], 1), hand, share, bleu])
-        lines += [*table([f"**{search}**", "seconds", "to by hand", "as its run", "BLEU"], rows), ""]
+        lines += [*table([f"**{search}**", "seconds", "relative to by hand", "same as the run", "BLEU"], rows), ""]
     return lines + [f"- {text}: {'met' if met else '**not met**'}" for text, met in record["gates"].items()]
 
 
@@ -299,7 +299,7 @@ SECTIONS = {
 
 
 def bars(rows: list[Row], by: str, path: Path) -> None:
-    """Ratios as bars, a group for each model or setting."""
+    """Ratios as bars, one group per model or setting."""
     shown = [row for row in rows if "ratio" in row]
     groups = list(dict.fromkeys(row[by] for row in shown))
     systems = list(dict.fromkeys(row["system"] for row in shown))
@@ -312,7 +312,7 @@ def bars(rows: list[Row], by: str, path: Path) -> None:
     panel.set_yticks([place + 0.4 - height / 2 for place in range(len(groups))], groups)
     panel.invert_yaxis()
     panel.axvline(1, color="#888888", linewidth=0.8)
-    panel.set_xlabel("speed, as a ratio")
+    panel.set_xlabel("relative speed")
     plot.legend(figure, *panel.get_legend_handles_labels())
     plot.save(figure, path)
 
@@ -337,7 +337,7 @@ def decorate(figure: Any, panel: Any, across: str, up: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.page", description="Write docs/benchmarks.md.")
-    parser.add_argument("--folder", type=Path, default=Path(), help="that holds results and docs")
+    parser.add_argument("--folder", type=Path, default=Path(), help="with results and docs in it")
     write_page(parser.parse_args().folder)
 
 

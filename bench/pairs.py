@@ -1,4 +1,4 @@
-"""The data of benchmarks: Multi30k where $SEQLOOM_DATA has it, else generated pairs with its lengths."""
+"""The data of benchmarks: Multi30k if $SEQLOOM_DATA has it, else generated pairs of similar lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqloom.data.cache import cache_folder
 from seqloom.data.corpus import Corpus
 from seqloom.tasks.pairs import Pairs
 
-# Of Multi30k in joint byte pairs: the mean and deviation of log lengths, and how far the sides go together.
+# Multi30k in joint byte pairs: mean and standard deviation of log lengths, and the correlation of both sides.
 LOG_LENGTH, DEVIATION, CORRELATION = 2.55, 0.32, 0.8
 VOCABULARY = 8000
 
@@ -27,10 +27,10 @@ class Prepared:
     """Encoded pairs, and the task that encoded them."""
 
     name: str
-    units: str  # of its text
+    units: str  # of the text codec
     corpus: Corpus
     task: Pairs
-    examples: list[Any]  # of the validation set, to decode
+    examples: list[Any]  # of the validation set
 
     @property
     def vocabulary(self) -> int:
@@ -39,7 +39,7 @@ class Prepared:
         return found
 
     def job(self, scratch: Path) -> dict[str, Any]:
-        """What every worker is told of the data; `scratch` is a folder for files of this run."""
+        """The entries of a job that describe the data; `scratch` is a folder for files of this run."""
         self.task.save(scratch)
         return {
             "scratch": str(scratch),
@@ -51,12 +51,12 @@ class Prepared:
 
 
 def folder() -> Path:
-    """Where benchmarks keep what they make."""
+    """The cache of the benchmarks."""
     return cache_folder() / "bench"
 
 
-def prepared(quick: bool = False) -> Prepared:
-    """Multi30k, or as many generated pairs; for a quick look a few generated ones."""
+def prepare(quick: bool = False) -> Prepared:
+    """Multi30k, or as many generated pairs; a few generated ones for a quick run."""
     rows, vocabulary = (500, 1000) if quick else (29_000, VOCABULARY)
     multi30k = Path(os.environ.get("SEQLOOM_DATA") or "-") / "multi30k"
     if multi30k.is_dir() and not quick:
@@ -66,8 +66,8 @@ def prepared(quick: bool = False) -> Prepared:
         valid: Any = [path.replace("train", "val") for path in files]
     else:
         name, units = f"{rows:,} generated pairs with the lengths of Multi30k", "word"
-        data, valid = list(generated(rows, vocabulary)), list(generated(rows // 20 + 20, vocabulary, seed=2))
-    text = {"type": "text", "units": units, "size": vocabulary - 4}  # beside the four tokens
+        data, valid = list(generate(rows, vocabulary)), list(generate(rows // 20 + 20, vocabulary, seed=2))
+    text = {"type": "text", "units": units, "size": vocabulary - 4}  # and the four special tokens
     task = build_task({"task": {"source": text, "target": text, "joint": True}})
     assert isinstance(task, Pairs)
     found = dataset.prepare(
@@ -76,8 +76,8 @@ def prepared(quick: bool = False) -> Prepared:
     return Prepared(name, units, found.train, task, found.valid_examples)
 
 
-def generated(rows: int, vocabulary: int = VOCABULARY, seed: int = 1, length: float = 1.0) -> Iterator[tuple[str, str]]:
-    """Pairs of words that fall off as 1 / rank; lengths are log-normal, `length` times those of Multi30k."""
+def generate(rows: int, vocabulary: int = VOCABULARY, seed: int = 1, length: float = 1.0) -> Iterator[tuple[str, str]]:
+    """Pairs of random words, probability 1 / rank; lengths are log-normal, `length` times those of Multi30k."""
     generator = np.random.default_rng(seed)
     share = 1 / np.arange(10, vocabulary + 6)  # vocabulary - 4 words
     shares = np.cumsum(share / share.sum())
@@ -113,7 +113,7 @@ def write_batches(corpus: Corpus, plan: batching.Plan, path: Path) -> None:
 
 
 def padding(corpus: Corpus, plan: batching.Plan) -> float:
-    """Which part of the batches is padding, of both sides."""
+    """The share of padding in the batches, over both sides."""
     real = padded = 0
     for number in range(len(plan)):
         lengths = np.asarray(corpus.lengths)[plan[number]].astype(int) + np.array([0, 1])

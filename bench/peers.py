@@ -1,10 +1,10 @@
-"""Other systems, each in an environment of its own under the cache.
+"""Other systems to compare with, each in an environment of its own under the cache folder.
 
     python -m bench.peers [all | NAME ...]
 
-One environment holds torch, pinned by constraints.txt so that no CUDA build is drawn in; the others see it through a
-.pth file. Where a peer's own pins are stale it is installed without them, and what it needs is listed here. A peer that
-will not install or import is reported with the reason.
+One environment holds torch, pinned by constraints.txt so that no CUDA build is installed; the others see it through a
+.pth file. A peer whose own pins are stale is installed without its dependencies, and they are listed here. A peer that
+cannot be installed or imported is reported with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BASE = ("torch", "numpy", "safetensors")
 
 @dataclass(frozen=True)
 class Peer:
-    """What to install: as it asks to be, or alone, with what it needs beside."""
+    """What to install: with its dependencies, or alone, with those listed here."""
 
     package: str
     module: str  # that must import
@@ -92,7 +92,7 @@ ALWAYS = ("transformers", "eole", "opennmt", "ctranslate2")
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment, or the reason why there is none."""
+    """An environment, or the reason why it is missing."""
 
     name: str
     python: Path
@@ -100,8 +100,8 @@ class Installed:
     reason: str = ""
 
 
-def chosen(names: list[str]) -> list[str]:
-    """["all"] are all, nothing are those that always run, ["none"] none."""
+def choose(names: list[str]) -> list[str]:
+    """["all"]: all; []: those that always run; ["none"]: none."""
     if names == ["none"]:
         return []
     if names == ["all"]:
@@ -110,11 +110,11 @@ def chosen(names: list[str]) -> list[str]:
 
 
 def install(names: list[str]) -> dict[str, Installed]:
-    """Each peer, installed now or before."""
-    return {name: installed(name) for name in names}
+    """Install the peers that are not installed yet."""
+    return {name: install_peer(name) for name in names}
 
 
-def installed(name: str) -> Installed:
+def install_peer(name: str) -> Installed:
     peer, place = PEERS[name], folder() / name
     python = place / "bin" / "python"
     mark = place / ".installed"
@@ -147,7 +147,7 @@ def base() -> Path:
 
 
 def environment(place: Path, seen: Path | None = None) -> None:
-    """A fresh environment that sees the packages of another."""
+    """A new environment that sees the packages of another."""
     if place.exists():
         shutil.rmtree(place)
     venv.create(place, with_pip=True)
@@ -164,8 +164,8 @@ def run(python: Path, *words: str) -> str:
     return subprocess.run([str(python), *words], check=True, capture_output=True, text=True).stdout
 
 
-def described(peers: dict[str, Installed]) -> Record:
-    """For a record: the version of each, or why it is missing."""
+def describe(peers: dict[str, Installed]) -> Record:
+    """For a record: the version of each, or the reason why it is missing."""
     return {
         name: {"version": each.version} if not each.reason else {"failed": each.reason} for name, each in peers.items()
     }
@@ -177,14 +177,14 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         choices=[*PEERS, "all", "none"],
-        help=f"which to compare with; {', '.join(ALWAYS)} unless told",
+        help=f"systems to compare with; default: {', '.join(ALWAYS)}",
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description="Install the systems to compare with.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALWAYS)} unless told")
-    for name, each in install(chosen(parser.parse_args().names)).items():
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(ALWAYS)}")
+    for name, each in install(choose(parser.parse_args().names)).items():
         print(f"{name}: {each.reason or each.version}")
 
 

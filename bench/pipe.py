@@ -1,7 +1,7 @@
-"""A worker is a process that prepares, says ready, and then takes a turn whenever it is told to.
+"""Workers: processes that prepare a job, report that they are ready, and then run one turn per request.
 
-Both ends of the pipe are here, one line of JSON a message. A worker may live in another environment than ours, so this
-file needs nothing but Python.
+Both ends of the pipe are here; a message is one line of JSON. A worker may run in another environment, so this file
+needs only Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 Message = dict[str, Any]
-Turn = Callable[[str], Message]  # given what to do, what was found beside the time
+Turn = Callable[[str], Message]  # order -> results, without the time
 HOME = Path(__file__).parent.parent
 
 
@@ -26,34 +26,34 @@ HOME = Path(__file__).parent.parent
 
 
 def serve(**tasks: Callable[[Message], Turn]) -> None:
-    """Prepare the job named on the command line, then take turns until the driver hangs up."""
+    """Prepare the job named on the command line, then take turns until the pipe is closed."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no message
+    os.dup2(2, 1)  # what libraries print must not reach the pipe
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     if job["task"] not in tasks:
-        sys.exit(f"there is no way here to {job['task']} with it")
+        sys.exit(f"this system has no task {job['task']}")
     turn = tasks[job["task"]](job)
-    say(answers, {"ready": True, "peak": peak_megabytes()})
+    send(answers, {"ready": True, "peak": peak_megabytes()})
     for line in sys.stdin:
         wall, processor = time.perf_counter(), time.process_time()
         found = turn(line.rstrip("\n"))
         seconds, spent = time.perf_counter() - wall, time.process_time() - processor
-        say(answers, {"seconds": seconds, "processor": spent, "peak": peak_megabytes(), **found})
+        send(answers, {"seconds": seconds, "processor": spent, "peak": peak_megabytes(), **found})
 
 
-def say(answers: Any, message: Message) -> None:
+def send(answers: Any, message: Message) -> None:
     print(json.dumps(message), file=answers, flush=True)
 
 
 def peak_megabytes() -> float:
-    """The most memory this process has had, in MB."""
+    """The peak memory of this process, in MB."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024 / 1e6
     except OSError:
         pass
-    unit = 1 if sys.platform == "darwin" else 1024  # on Linux it would count what our parent had when it forked
+    unit = 1 if sys.platform == "darwin" else 1024  # on Linux this includes the memory of the parent at the fork
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
@@ -61,7 +61,7 @@ def peak_megabytes() -> float:
 
 
 class Worker:
-    """A module of bench.workers in a process of its own; with `python` that of another environment."""
+    """A module of bench.workers in a process of its own; `python` may be that of another environment."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class Worker:
         *,
         python: Path | str = sys.executable,
         threads: int = 1,
-        checkout: Path | None = None,  # where to take Seqloom from, if not from here
+        checkout: Path | None = None,  # of another Seqloom to import
     ):
         self.folder = tempfile.TemporaryDirectory(prefix="seqloom-bench-")
-        self.reason = ""  # why it takes no turns any more
+        self.reason = ""  # why it has stopped
         path = Path(self.folder.name)
         if checkout:
             (path / "bench").symlink_to(HOME / "bench")
@@ -92,14 +92,14 @@ class Worker:
         self.ready = self.answer()
 
     def turn(self, order: str = "") -> Message | None:
-        """What one turn found, or None where there is none to be had."""
+        """The results of one turn; None if the worker has stopped."""
         if self.reason:
             return None
         try:
             assert self.process.stdin is not None
             self.process.stdin.write(f"{order}\n".encode())
             self.process.stdin.flush()
-        except OSError:  # it has died in between
+        except OSError:  # it has died since
             pass
         return self.answer()
 

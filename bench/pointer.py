@@ -1,10 +1,10 @@
-"""What pointing costs beside the recurrence: a training step of a pointer network, to one of its two LSTMs alone.
+"""The cost of pointing: a training step of a pointer network, relative to one of its two LSTMs alone.
 
     OMP_NUM_THREADS=1 python -m bench.pointer [--repeats N] [--out FILE]
 
-Convex hulls of 50 points, 128 at a time, forward and backward. Ours is the whole step: points read, elements chosen,
-cross-entropy. Beside it torch's nn.LSTM of the same sizes over the same inputs, and nothing else. Both take turns, and
-times are those of the processor.
+Convex hulls of 50 points, 128 at a time, forward and backward. Ours is the whole step with reading, pointing and
+cross-entropy. It is compared with torch's nn.LSTM of the same sizes over the same inputs. Both take turns, and times
+are processor times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POINTS, ROWS, EMBEDDING, SIZE, WARMING = 50, 128, 64, 128, 2
 
 
 def hulls(points: int = POINTS, rows: int = ROWS) -> Batch:
-    """A batch as it is trained on."""
+    """A training batch."""
     task = Pairs(source=Numbers(), target=Places())
     examples = hull(rows, shortest=points, longest=points)
     assert task.source is not None
@@ -66,7 +66,7 @@ def pointing(batch: Batch, size: int = SIZE) -> Callable[[], Tensor]:
 
 
 def recurrence(batch: Batch, size: int = SIZE) -> Callable[[], Tensor]:
-    """Both LSTMs over inputs that are vectors already."""
+    """Both LSTMs over random vectors."""
     torch.manual_seed(1)
     assert batch.source is not None
     layers = [nn.LSTM(EMBEDDING, size, batch_first=True) for _ in range(2)]
@@ -78,7 +78,7 @@ SYSTEMS = {"nn.LSTM, twice": recurrence, "pointer network": pointing}
 
 
 def compare(batch: Batch, repeats: int, size: int = SIZE) -> dict[str, dict[str, Any]]:
-    """Milliseconds of processor time for a step, and as a ratio of speed to the recurrence."""
+    """Milliseconds of processor time per step, and the speed relative to the recurrence."""
     steps = {name: make(batch, size) for name, make in SYSTEMS.items()}
     found: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(WARMING + repeats):
@@ -91,8 +91,8 @@ def compare(batch: Batch, repeats: int, size: int = SIZE) -> dict[str, dict[str,
     return {
         name: {
             "milliseconds": measuring.summary(each),
-            "examples_per_second": measuring.significant(1000 * len(batch.targets.lengths) / measuring.middle(each)),
-            "ratio": measuring.middle([one / other for one, other in zip(alone, each)]),
+            "examples_per_second": measuring.significant(1000 * len(batch.targets.lengths) / measuring.median(each)),
+            "ratio": measuring.median([one / other for one, other in zip(alone, each)]),
         }
         for name, each in found.items()
     }

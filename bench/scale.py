@@ -1,11 +1,11 @@
-"""How time and memory grow: with the corpus, the vocabulary, lengths, batches, beams and the width of a model.
+"""How time and memory grow with corpus, vocabulary, length, batch, beam and width of the model.
 
     python -m bench.scale [--threads N] [--rounds N] [--pairs N ...] [--quick]
 
-Corpora are generated and trained on by the command a user would type, with a small model and an empty cache, then again
-with what the first run left there; what is not training is start-up. For the rest one Transformer (`bench.shapes`)
-makes updates and searches while one thing grows, everything else stays, and the points take turns. An exponent is the
-slope of a line through log time a token over log size.
+For the corpus, `seqloom train` runs a small model on generated pairs, first with an empty cache and then with the cache
+of the first run; all time outside of training is start-up. For the rest, one Transformer (`bench.shapes`) makes updates
+and searches while one size grows and the others stay; the points take turns. An exponent is the slope of log time per
+token over log size.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ log_every = 10
 
 @dataclass(frozen=True)
 class Point:
-    """A model and what it is given."""
+    """The sizes of a model and its inputs."""
 
     vocabulary: int = 8000
     length: int = 16  # tokens of a source and of a target
@@ -79,10 +79,10 @@ SWEEPS: dict[str, tuple[int, ...]] = {
 
 
 def corpus_rows(count: int, folder: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
-    """A first run, and what later ones take."""
+    """The first run, and later ones."""
     data, recipe = folder / f"{count}.tsv", folder / "small.toml"
     with data.open("w", encoding="utf-8") as file:
-        file.writelines(f"{source}\t{target}\n" for source, target in pairs.generated(count))
+        file.writelines(f"{source}\t{target}\n" for source, target in pairs.generate(count))
     replace_file(recipe, SMALL.encode())
     cache = {"SEQLOOM_CACHE": str(folder / f"cache-{count}")}
     found = []
@@ -114,7 +114,7 @@ def corpus_rows(count: int, folder: Path, rounds: int, threads: int) -> list[dic
 # -- everything else
 
 
-def built(point: Point) -> Model:
+def build(point: Point) -> Model:
     torch.manual_seed(1)
     heads, layers, dropout = (TRANSFORMER[name] for name in ("heads", "layers", "dropout"))
     shape = {"size": point.width, "hidden": 4 * point.width, "heads": heads, "layers": layers, "dropout": dropout}
@@ -125,16 +125,16 @@ def built(point: Point) -> Model:
     return Model(encoder, decoder, share_embeddings=True)
 
 
-def symbols(point: Point) -> Padded:
+def random_tokens(point: Point) -> Padded:
     values = torch.randint(4, point.vocabulary, (point.batch, point.length))
     return Padded(values, torch.full((point.batch,), point.length))
 
 
 def training(point: Point) -> Callable[[], float]:
-    """Microseconds of an update for each target token."""
-    model, objective = built(point).train(), CrossEntropy(label_smoothing=LABEL_SMOOTHING)
+    """Microseconds of an update per target token."""
+    model, objective = build(point).train(), CrossEntropy(label_smoothing=LABEL_SMOOTHING)
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
-    batch = Batch(symbols(point), symbols(point), symbols(point))
+    batch = Batch(random_tokens(point), random_tokens(point), random_tokens(point))
 
     def update() -> float:
         begin = time.perf_counter()
@@ -149,8 +149,8 @@ def training(point: Point) -> Callable[[], float]:
 
 
 def decoding(point: Point) -> Callable[[], float]:
-    """Microseconds of a search for each token of its outputs."""
-    model, source = built(point).eval(), symbols(point)
+    """Microseconds of a search per output token."""
+    model, source = build(point).eval(), random_tokens(point)
     search = BeamSearch(beam_size=point.beam, minimum_length=point.length - 1, maximum_length=point.length)
 
     @torch.no_grad()
@@ -163,15 +163,15 @@ def decoding(point: Point) -> Callable[[], float]:
 
 
 def sweep(name: str, values: tuple[int, ...], base: Point, rounds: int) -> dict[str, Any]:
-    """Times a token of training and decoding while one thing grows, and the exponents."""
+    """Time per token of training and decoding while one size grows, and the exponents."""
     made: dict[str, Any] = {"name": name, "values": list(values), "kinds": {}}
-    for kind, measured in (("training", training), ("decoding", decoding)):
+    for kind, make in (("training", training), ("decoding", decoding)):
         if name == "beam" and kind == "training":
             continue
         points = [replace(base, **{name: value}) for value in values]
         if kind == "decoding" and name != "batch":
             points = [replace(point, batch=max(base.batch // 4, 1)) for point in points]
-        runs = [measured(point) for point in points]
+        runs = [make(point) for point in points]
         found: list[list[float]] = [[] for _ in runs]
         for number in range(1 + rounds):
             for place, run in enumerate(runs):
@@ -188,7 +188,7 @@ def sweep(name: str, values: tuple[int, ...], base: Point, rounds: int) -> dict[
 
 
 def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
-    """b of the a * size^b that fits best in logarithms."""
+    """b of the best fit a * size^b, in logarithms."""
     slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
     return round(float(slope), 3) if math.isfinite(slope) else math.nan
 
@@ -208,7 +208,7 @@ def show(result: measuring.Record) -> None:
         table.add_row(f"{row['pairs']:,}", row["run"], f"{spent['median']:.2f}", spread, speed, str(row["megabytes"]))
     Console().print(table)
     for each in result["sweeps"]:
-        table = Table(each["name"], *each["kinds"], title=f"microseconds a token against {each['name']}")
+        table = Table(each["name"], *each["kinds"], title=f"microseconds per token against {each['name']}")
         for place, value in enumerate(each["values"]):
             medians = [kind["microseconds"][place]["median"] for kind in each["kinds"].values()]
             table.add_row(f"{value:,}", *(f"{median:.0f}" for median in medians))

@@ -1,4 +1,4 @@
-"""The models that all systems build alike. Nothing but Python is needed here: workers of every environment read it."""
+"""The models that all systems build. This file needs only Python: workers in every environment read it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How long until the first answer: wall time and memory of whole commands, from a shell's point of view.
+"""Time to the first answer: wall time and memory of whole commands.
 
     python -m bench.start [--threads N] [--rounds N] [--quick]
 
 Models have random weights and the shapes of `bench.shapes`; an answer has fifteen tokens. Commands take turns; the
-first round, which warms the disk's cache, does not count.
+first round, which warms the disk cache, is not counted.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from seqloom.storage.weights import weights_of
 
 LENGTH = 15  # of an answer, EOS included
 SEQLOOM = [sys.executable, "-m", "seqloom"]
-EXPORTS = {  # what an engine is called, the model it takes, the words for it
+EXPORTS = {  # engine: model and arguments
     "CTranslate2": ("transformer", ["--to", "ctranslate2"]),
     "ONNX": ("lstm", ["--to", "onnx"]),
 }
 
 
-def made_run(data: pairs.Prepared, model: str, path: Path) -> Path:
-    """A run folder as training leaves it, but for the training."""
+def make_run(data: pairs.Prepared, model: str, path: Path) -> Path:
+    """A run folder as training leaves it, with random weights."""
     full = recipe(SHAPES[model], data.units, data.vocabulary)
     full["search"] = {**full["search"], "minimum_length": LENGTH - 1, "maximum_length": LENGTH}
     torch.manual_seed(1)
     built = build_model(full, data.task.source, data.task.target)
-    if model == "transformer":  # an engine that does not force EOS must want it, once it is allowed
+    if model == "transformer":  # CTranslate2 does not force EOS, so make it likely once it is allowed
         direction = torch.nn.functional.normalize(torch.randn(SHAPES[model]["size"]), dim=0)
         decoder = cast(Any, built.decoder)
         with torch.no_grad():
@@ -54,7 +54,7 @@ def made_run(data: pairs.Prepared, model: str, path: Path) -> Path:
 
 
 def launch(words: list[str], text: str, threads: int, **variables: str) -> dict[str, Any]:
-    """What one run of a command took."""
+    """Run a command once: its time and memory."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(HOME), **variables}
     found = subprocess.run(
         [sys.executable, "-S", "-m", "bench.launching", json.dumps([words, text])],
@@ -71,14 +71,14 @@ def launch(words: list[str], text: str, threads: int, **variables: str) -> dict[
 def commands(
     data: pairs.Prepared, folder: Path, threads: int
 ) -> tuple[dict[str, tuple[list[str], str]], dict[str, str]]:
-    """By name the words and the standard input; and what cannot be measured, with the reason."""
+    """Arguments and standard input by name; and what cannot be measured, with the reason."""
     sentence = data.examples[0].source + "\n"
     made: dict[str, tuple[list[str], str]] = {
         "seqloom --help": ([*SEQLOOM, "--help"], ""),
         "import torch": ([sys.executable, "-c", "import torch"], ""),
     }
     failed: dict[str, str] = {}
-    runs = {model: made_run(data, model, folder / model) for model in ("transformer", "lstm")}
+    runs = {model: make_run(data, model, folder / model) for model in ("transformer", "lstm")}
     for model, run in runs.items():
         made[f"predict, {model}"] = ([*SEQLOOM, "predict", str(run)], sentence)
     for engine, (model, words) in EXPORTS.items():
@@ -129,9 +129,9 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    options = commanding.options("start", "How long until the first answer.", with_peers=False).parse_args()
+    options = commanding.options("start", "Time to the first answer.", with_peers=False).parse_args()
     rounds = 1 if options.quick else options.rounds
-    data = pairs.prepared(options.quick)
+    data = pairs.prepare(options.quick)
     rows = measure(data, rounds, options.threads)
     packages = ("torch", "numpy", "ctranslate2", "onnxruntime")
     result = measuring.record("start", options.threads, packages, rounds=rounds, data=data.name, rows=rows)

@@ -1,10 +1,10 @@
-"""An hour of sound through one stream: what a minute costs at the beginning and at the end, and what is kept.
+"""An hour of sound through one stream: the cost of a minute at the beginning and at the end, and the memory.
 
     OMP_NUM_THREADS=1 python -m bench.stream RUN FILE.tsv [--minutes N] [--out FILE]
 
-The recordings of a file, as it was trained on, one after the other without an end, in chunks of a tenth of a second.
-Each minute is heard twice: by the one stream that goes on, and by one that begins with it. Time is that of the
-processor; memory is the whole process's, at the end of each minute of sound.
+The recordings of a data file, one after the other in an endless loop, in chunks of a tenth of a second. Each minute is
+fed to the long stream and to a fresh one. Times are processor times; memory is that of the whole process at the end of
+each minute of sound.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK = 0.1  # seconds
 
 
 def sound(model: Predictor, data: Path) -> tuple[int, Iterator[np.ndarray]]:
-    """The sample rate, and chunks without an end."""
+    """The sample rate, and endless chunks."""
     import soundfile
 
     paths = [example.source for example in model.examples([str(data)])]
@@ -45,24 +45,24 @@ def sound(model: Predictor, data: Path) -> tuple[int, Iterator[np.ndarray]]:
 
 
 def resident_megabytes() -> float:
-    """What the process holds now, not at its peak."""
+    """Of the process now, not at its peak."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6
 
 
 def measure(model: Predictor, data: Path, minutes: int, minute: float = 60.0, **search: Any) -> list[dict[str, float]]:
-    """A row a minute of sound, or of what is called one."""
+    """One row per minute of sound; `minute` is its length in seconds."""
     rate, chunks = sound(model, data)
     stream, found = model.stream(**search), []
     for number in range(minutes):
-        heard: list[np.ndarray] = []
-        while sum(map(len, heard)) < minute * rate:
-            heard.append(next(chunks))
+        sounds: list[np.ndarray] = []
+        while sum(map(len, sounds)) < minute * rate:
+            sounds.append(next(chunks))
         turns = {"seconds": stream, "fresh": model.stream(**search)}
         taken = {}
-        for name in sorted(turns, reverse=bool(number % 2)):  # nobody always goes first
+        for name in sorted(turns, reverse=bool(number % 2)):  # take turns in going first
             began = time.process_time()
-            for chunk in heard:
+            for chunk in sounds:
                 turns[name].feed((chunk, rate))
             taken[name] = measuring.significant(time.process_time() - began)
         gc.collect()
@@ -78,7 +78,7 @@ def measure(model: Predictor, data: Path, minutes: int, minute: float = 60.0, **
     return found
 
 
-def summarised(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -> measuring.Record:
+def summarise(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -> measuring.Record:
     last = rows[-(len(rows) // 4) :]
     grown = statistics.median(row["megabytes"] for row in last) / rows[1]["megabytes"]  # the first minute warms up
     record = measuring.record(
@@ -89,7 +89,7 @@ def summarised(model: Predictor, beam_size: int, rows: list[dict[str, float]]) -
         minutes=len(rows),
         factor=measuring.significant(statistics.median(row["seconds"] for row in rows) / 60, 3),
         growth={
-            "seconds": measuring.middle([row["seconds"] / row["fresh"] for row in last]),
+            "seconds": measuring.median([row["seconds"] / row["fresh"] for row in last]),
             "megabytes": measuring.significant(grown, 3),
         },
         rows=rows,
@@ -109,9 +109,9 @@ def main() -> None:
     if options.minutes < 4:
         raise SeqloomError(f"--minutes {options.minutes}: expected 4 or more, to compare its quarters")
     rows = measure(model, options.data, options.minutes, beam_size=options.beam_size)
-    record = summarised(model, options.beam_size, rows)
+    record = summarise(model, options.beam_size, rows)
     measuring.write(record, options.out)
-    print(f"{record['factor']:.3f} s of work for a second of sound; in the last quarter: {record['growth']}")
+    print(f"{record['factor']:.3f} s of work per second of sound; in the last quarter: {record['growth']}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How fast models train: target tokens a second, and the memory it takes.
+"""Speed of training: target tokens per second, and memory.
 
     python -m bench.train [--threads N] [--peers NAME ...] [--models NAME ...] [--rounds N] [--before FOLDER] [--quick]
 
-All systems build the same model, see the same batches (about 4,096 tokens of like length, padding included), drop
-out, smooth labels, clip and step alike. Each is a process of its own; they take turns. A figure is a median over
-rounds with its spread; a ratio is the median of the ratios to the bare loop in the same round.
+All systems build the same model and train on the same batches (about 4,096 tokens in rows of similar length, padding
+included) with the same dropout, label smoothing, clipping and optimiser. Each is a process of its own; they take turns.
+A figure is a median over rounds with its spread; a ratio is the median of the ratios to the bare loop within rounds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bench.pipe import Message
 from bench.shapes import SHAPES
 from seqloom.data import batching
 
-TOKENS = 4096  # of a batch, padding included
-BATCHES = 3  # of a turn
+TOKENS = 4096  # per batch, padding included
+BATCHES = 3  # per turn
 UNIT = "bare loop"
 SYSTEMS = {
     UNIT: System("bare"),
@@ -41,7 +41,7 @@ SYSTEMS = {
 def measure(
     model: str, job: Message, rounds: int, installed: dict[str, peers.Installed], before: Path | None
 ) -> list[dict[str, Any]]:
-    """One row a system."""
+    """One row per system."""
     shape = SHAPES[model]
     with commanding.workers(SYSTEMS, {**job, "shape": shape}, installed, before) as workers:
         found = measuring.take_turns(workers, rounds)
@@ -86,12 +86,12 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = commanding.options("train", "How fast models train.")
+    parser = commanding.options("train", "Speed of training.")
     parser.add_argument("--models", nargs="+", choices=list(SHAPES), default=list(SHAPES))
     options = parser.parse_args()
     rounds, count, tokens = (1, 1, 256) if options.quick else (options.rounds, BATCHES, TOKENS)
-    installed = peers.install(peers.chosen(options.peers))
-    data = pairs.prepared(options.quick)
+    installed = peers.install(peers.choose(options.peers))
+    data = pairs.prepare(options.quick)
     lengths = np.asarray(data.corpus.lengths)
     epoch = data.task.plan(lengths, tokens, seed=1, epoch=0)
     picked = pairs.spread_batches(epoch, np.maximum(lengths[:, 0], lengths[:, 1] + 1), count)
@@ -105,7 +105,7 @@ def main() -> None:
     result = measuring.record(
         "train",
         options.threads,
-        peers=peers.described(installed),
+        peers=peers.describe(installed),
         data=data.name,
         vocabulary=data.vocabulary,
         padding=round(pairs.padding(data.corpus, epoch), 4),

@@ -1,1 +1,1 @@
-"""One file a system: how it trains and how it decodes. Each is a worker of `bench.pipe`."""
+"""One file per system: how it trains and decodes. Each is a worker of `bench.pipe`."""

@@ -1,9 +1,9 @@
-"""Bare loops over torch.nn, as a careful person writes them for one experiment.
+"""Bare loops over torch.nn, as written with care for one experiment.
 
-Transformer: nn.Transformer, normalisation first, tied embeddings, logits of real targets only (`everywhere`: of all
-positions, as most loops have it), nn.functional.cross_entropy, fused Adam. LSTM: two nn.LSTM over padded rows, the
-backward one over rows turned within their lengths; Luong attention over all steps at once, or with input feeding one
-nn.LSTMCell step after the other. Batches are those of all others: rows of like length.
+Transformer: nn.Transformer, pre-norm, tied embeddings, logits without padding (`everywhere`: at all positions, as in
+most loops), nn.functional.cross_entropy, fused Adam. LSTM: two nn.LSTM over padded rows, the backward one over rows
+reversed within their lengths; Luong attention over all steps at once, or step by step with input feeding. Batches are
+the same as those of all others.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class BareTransformer(nn.Module):
         self.register_buffer("positions", positions(1024, size), persistent=False)
         self.positions: Tensor
 
-    def embedded(self, symbols: Tensor) -> Tensor:
+    def embed(self, tokens: Tensor) -> Tensor:
         size = self.embedding.embedding_dim
-        return self.dropout(self.embedding(symbols) * math.sqrt(size) + self.positions[: symbols.shape[1]])
+        return self.dropout(self.embedding(tokens) * math.sqrt(size) + self.positions[: tokens.shape[1]])
 
     def forward(self, batch: PaddedBatch) -> Tensor:
-        """What the last projection sees.  (B, U, size)"""
+        """The input of the last projection.  (B, U, size)"""
         padding = batch.source == PAD
         causal = nn.Transformer.generate_square_subsequent_mask(batch.inputs.shape[1])
         hidden: Tensor = self.transformer(
-            self.embedded(batch.source),
-            self.embedded(batch.inputs),
+            self.embed(batch.source),
+            self.embed(batch.inputs),
             tgt_mask=causal,
             tgt_is_causal=True,
             src_key_padding_mask=padding,
@@ -81,16 +81,16 @@ class BareLSTM(nn.Module):
         return dropout(values, self.rate, self.training)
 
     def encode(self, batch: PaddedBatch) -> tuple[Tensor, Tensor]:
-        """States (B, T, size), and those at the ends (B, size)."""
+        """All states (B, T, size), and the final ones (B, size)."""
         lengths, width = batch.source_lengths, batch.source.shape[1]
         embedded = self.drop(self.embedding(batch.source))
         places = torch.arange(width)
-        turned = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # (B, T)
+        reverse = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # (B, T)
         rows = torch.arange(len(lengths))[:, None]
-        ahead, _ = self.forwards(embedded)
-        back, _ = self.backwards(embedded[rows, turned])
-        states = torch.cat([ahead, back[rows, turned]], dim=-1)
-        last = torch.cat([ahead[rows[:, 0], lengths - 1], back[rows[:, 0], lengths - 1]], dim=-1)
+        forward, _ = self.forwards(embedded)
+        back, _ = self.backwards(embedded[rows, reverse])
+        states = torch.cat([forward, back[rows, reverse]], dim=-1)
+        last = torch.cat([forward[rows[:, 0], lengths - 1], back[rows[:, 0], lengths - 1]], dim=-1)
         return states, last
 
     def forward(self, batch: PaddedBatch) -> Tensor:
@@ -100,16 +100,18 @@ class BareLSTM(nn.Module):
         embedded = self.drop(self.embedding(batch.inputs))
         cell = torch.zeros_like(last)
         if self.feeds:
-            return self.fed(embedded, states, keys, mask, (last, cell))
+            return self.feed(embedded, states, keys, mask, (last, cell))
         hidden, _ = self.decoder(embedded, (last[None], cell[None]))  # (B, U, size)
-        return self.attended(hidden, states, keys, mask)
+        return self.attend(hidden, states, keys, mask)
 
-    def attended(self, hidden: Tensor, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+    def attend(self, hidden: Tensor, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         context = torch.softmax(torch.baddbmm(mask, hidden, keys), dim=-1) @ states
         return torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
 
-    def fed(self, embedded: Tensor, states: Tensor, keys: Tensor, mask: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
-        """The input half of all steps in one product, then step by step."""
+    def feed(
+        self, embedded: Tensor, states: Tensor, keys: Tensor, mask: Tensor, state: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Input feeding: the input half of all steps in one product, then step by step."""
         size = embedded.shape[-1]
         weight, recurrent, *biases = self.decoder.parameters()  # (4 * size, 2 * size), (4 * size, size)
         projected = linear(embedded, weight[:, :size], biases[0] + biases[1])
@@ -121,13 +123,13 @@ class BareLSTM(nn.Module):
             enter, forget, candidate, leave = gates.chunk(4, dim=1)
             cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             hidden = leave.sigmoid() * cell.tanh()
-            output = self.drop(self.attended(hidden[:, None], states, keys, mask)[:, 0])
+            output = self.drop(self.attend(hidden[:, None], states, keys, mask)[:, 0])
             outputs.append(output)
         return torch.stack(outputs, dim=1)
 
 
-def loss_of_real(model: nn.Module, batch: PaddedBatch) -> Tensor:
-    """Logits where there is a target."""
+def loss_without_padding(model: nn.Module, batch: PaddedBatch) -> Tensor:
+    """Logits of real targets only."""
     real = batch.targets != PAD
     hidden = model(batch)[real]  # (N, size)
     logits = linear(hidden, model.embedding.weight)  # type: ignore[arg-type, union-attr]
@@ -135,7 +137,7 @@ def loss_of_real(model: nn.Module, batch: PaddedBatch) -> Tensor:
 
 
 def loss_everywhere(model: nn.Module, batch: PaddedBatch) -> Tensor:
-    """Logits of padding too, which the loss then leaves out."""
+    """Logits at all positions; the loss ignores padding."""
     logits = linear(model(batch), model.embedding.weight)  # type: ignore[arg-type, union-attr]
     return cross_entropy(
         logits.flatten(0, 1), batch.targets.flatten(), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING
@@ -150,7 +152,9 @@ def build(shape: Shape, vocabulary: int) -> nn.Module:
 def training(job: Message) -> Turn:
     torch.set_num_threads(job["threads"])
     model = build(job["shape"], job["vocabulary"])
-    return loop.train(model, loss_everywhere if job.get("everywhere") else loss_of_real, Batches(job["batches"]))
+    return loop.train(
+        model, loss_everywhere if job.get("everywhere") else loss_without_padding, Batches(job["batches"])
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A bare decoding loop for the bare Transformer: the encoder once, then one position at a time with cached keys.
+"""A bare decoding loop for the bare Transformer: the encoder once, then one position at a time with a KV cache.
 
-Written with care: one product for query, key and value, keys and values of the source once a sentence, caches of full
+Written with care: one product for query, key and value, keys and values of the source once per sentence, caches of full
 length that are written in place and re-ordered with the beam, scaled_dot_product_attention, no module calls inside.
 """
 
@@ -32,9 +32,9 @@ class Caching:
         return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def read(self, sources: Tensor, beam_size: int) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-        """Keys and values of the source for each layer, and where it is real; repeated for the beam."""
+        """Keys and values of the source for each layer, and its mask; repeated for the beam."""
         padding = sources == PAD
-        memory = self.model.transformer.encoder(self.model.embedded(sources), src_key_padding_mask=padding)
+        memory = self.model.transformer.encoder(self.model.embed(sources), src_key_padding_mask=padding)
         pairs = []
         for layer in self.layers:
             part = layer.multihead_attn
@@ -64,11 +64,11 @@ class Caching:
             keys[:, :, place : place + 1], states[:, :, place : place + 1] = key, value
             seen = scaled_dot_product_attention(query, keys[:, :, : place + 1], states[:, :, : place + 1])
             values = values + linear(seen.flatten(1), own.out_proj.weight, own.out_proj.bias)
-            asked = linear(
+            cross_query = linear(
                 self.norm(values, layer.norm2), cross.in_proj_weight[: self.size], cross.in_proj_bias[: self.size]
             )
             seen = scaled_dot_product_attention(
-                asked.view(rows, self.heads, 1, -1), source_keys, source_states, allowed
+                cross_query.view(rows, self.heads, 1, -1), source_keys, source_states, allowed
             )
             values = values + linear(seen.flatten(1), cross.out_proj.weight, cross.out_proj.bias)
             inner = relu(linear(self.norm(values, layer.norm3), layer.linear1.weight, layer.linear1.bias))
@@ -101,7 +101,7 @@ class Caching:
                 rows = (first + places // logits.shape[-1]).flatten()
                 tokens = (places % logits.shape[-1]).flatten()
                 outputs = outputs[rows]
-                for keys, states in caches:  # what has been written, no more
+                for keys, states in caches:  # only the part that is written
                     keys[:, :, : place + 1] = keys[:, :, : place + 1][rows]
                     states[:, :, : place + 1] = states[:, :, : place + 1][rows]
             outputs[:, place] = tokens

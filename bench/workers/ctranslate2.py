@@ -18,8 +18,8 @@ from bench.shapes import Shape
 from bench.workers import loop
 
 
-def filled(shape: Shape, vocabulary: int) -> Any:
-    """A Transformer with normalisation first."""
+def fill_spec(shape: Shape, vocabulary: int) -> Any:
+    """A pre-norm Transformer with random weights."""
     size, hidden = shape["size"], shape["hidden"]
     generator = np.random.default_rng(1)
     spec = TransformerSpec.from_config(
@@ -62,11 +62,11 @@ def filled(shape: Shape, vocabulary: int) -> Any:
 
 
 def names(vocabulary: int) -> list[str]:
-    return ["<blank>", "<unk>", "<s>", "</s>", *(f"symbol{number}" for number in range(4, vocabulary))]
+    return ["<blank>", "<unk>", "<s>", "</s>", *(f"token{number}" for number in range(4, vocabulary))]
 
 
 def decoding(job: Message) -> Turn:
-    spec = filled(job["shape"], job["vocabulary"])
+    spec = fill_spec(job["shape"], job["vocabulary"])
     words = names(job["vocabulary"])
     with tempfile.TemporaryDirectory(dir=job["scratch"]) as folder:
         spec.validate()

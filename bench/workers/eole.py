@@ -25,7 +25,7 @@ from bench.workers import loop
 
 def vocabularies(size: int) -> Any:
     specials = {"pad_token": "<blank>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    tokens = [*specials.values(), *(f"symbol{number}" for number in range(4, size))]
+    tokens = [*specials.values(), *(f"token{number}" for number in range(4, size))]
     return dict_to_vocabs({"src": tokens, "tgt": tokens, "specials": specials, "decoder_start_token": "<s>"})
 
 
@@ -44,7 +44,7 @@ def configuration(shape: Shape) -> Any:
     )
 
 
-def running(shape: Shape) -> Any:
+def training_settings(shape: Shape) -> Any:
     return TrainingConfig(
         dropout=[shape["dropout"]],
         attention_dropout=[shape["dropout"]],
@@ -59,7 +59,9 @@ def training(job: Message) -> Turn:
     torch.set_num_threads(job["threads"])
     torch.manual_seed(1)
     vocabs = vocabularies(job["vocabulary"])
-    model = EncoderDecoderModel.for_training(configuration(job["shape"]), vocabs, running(job["shape"]), device_id=-1)
+    model = EncoderDecoderModel.for_training(
+        configuration(job["shape"]), vocabs, training_settings(job["shape"]), device_id=-1
+    )
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, reduction="sum", label_smoothing=LABEL_SMOOTHING)
     compute = LossCompute(criterion, model.generator, vocabs=vocabs)
     compute.log_attention_entropy = False
@@ -82,7 +84,7 @@ def decoding(job: Message) -> Turn:
     settings = {"model_path": ["none"], "src": "none", "compute_dtype": torch.float32, "self_attn_backend": "pytorch"}
     common = PredictConfig.model_construct(**settings, model=shape, gpu_ranks=[], world_size=1)
     model = EncoderDecoderModel.build(shape, vocabs, common)
-    model.init_weights(running(job["shape"]))
+    model.init_weights(training_settings(job["shape"]))
     model._prepare_for_inference(common)
     scorer = GNMTGlobalScorer(0.0, 0.0, "avg", "none")
 

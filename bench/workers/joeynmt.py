@@ -25,7 +25,7 @@ SPECIALS = SimpleNamespace(
     bos_token="<s>",
     eos_token="</s>",
     sep_token=None,
-    pad_id=UNK,  # these two are the other way round in it
+    pad_id=UNK,  # PAD and UNK are exchanged in JoeyNMT
     unk_id=PAD,
     bos_id=BOS,
     eos_id=EOS,
@@ -36,7 +36,7 @@ SPECIALS = SimpleNamespace(
 
 def build(shape: Shape, vocabulary: int) -> Any:
     torch.manual_seed(1)
-    symbols = Vocabulary([f"symbol{number}" for number in range(4, vocabulary)], SPECIALS)
+    tokens = Vocabulary([f"token{number}" for number in range(4, vocabulary)], SPECIALS)
     size, dropout = shape["size"], shape["dropout"]
     embeddings = {"embedding_dim": size, "scale": shape["kind"] == "transformer"}
     common = {"embeddings": embeddings, "dropout": dropout, "num_layers": shape["layers"]}
@@ -50,17 +50,18 @@ def build(shape: Shape, vocabulary: int) -> Any:
         decoder |= {"input_feeding": shape["input_feeding"], "init_hidden": "last"}
         sides = {"encoder": encoder, "decoder": decoder}
     tied = {"tied_embeddings": True, "tied_softmax": shape["kind"] == "transformer"}
-    model = build_model({**sides, **tied, "initializer": "xavier_uniform"}, symbols, symbols)
+    model = build_model({**sides, **tied, "initializer": "xavier_uniform"}, tokens, tokens)
     model.loss_function = ("crossentropy", LABEL_SMOOTHING)
     return model
 
 
-def swapped(symbols: Tensor) -> Tensor:
-    return torch.where(symbols < 2, 1 - symbols, symbols)
+def swap_specials(tokens: Tensor) -> Tensor:
+    """Exchange PAD and UNK."""
+    return torch.where(tokens < 2, 1 - tokens, tokens)
 
 
 def longest_first(batch: PaddedBatch) -> PaddedBatch:
-    """As its recurrent encoder wants rows."""
+    """The order that its recurrent encoder expects."""
     order = batch.source_lengths.argsort(descending=True)
     return PaddedBatch(*(part[order] for part in vars(batch).values()))
 
@@ -74,11 +75,11 @@ def training(job: Message) -> Turn:
         real = (batch.targets != PAD)[:, None]
         total, *_ = model(
             return_type="loss",
-            src=swapped(batch.source),
+            src=swap_specials(batch.source),
             src_mask=(batch.source != PAD)[:, None],
             src_length=batch.source_lengths,
-            trg_input=swapped(batch.inputs),
-            trg=swapped(batch.targets),
+            trg_input=swap_specials(batch.inputs),
+            trg=swap_specials(batch.targets),
             trg_mask=real,
         )
         return total / batch.tokens
@@ -95,7 +96,7 @@ def decoding(job: Message) -> Turn:
         sources, lengths = sources[order], lengths[order]
         real = (sources != PAD)[:, None]
         batch = SimpleNamespace(
-            src=swapped(sources), src_length=lengths, src_mask=real, has_trg=False, trg_prompt_mask=None
+            src=swap_specials(sources), src_length=lengths, src_mask=real, has_trg=False, trg_prompt_mask=None
         )
         found, *_ = search(model, batch, steps, beam_size, 1.0, min_output_length=steps, generate_unk=True)
         return [len(row) for row in found]

@@ -1,4 +1,4 @@
-"""The plain loops of systems that come as a model: one update after the other, one batch after the other."""
+"""The training and decoding loops of systems that are only a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from bench.batches import Batches, PaddedBatch, stacked
+from bench.batches import Batches, PaddedBatch, stack
 from bench.pipe import Message, Turn
 from bench.shapes import BETAS, CLIP, LEARNING_RATE
 
@@ -15,7 +15,7 @@ Answer = Callable[[Tensor, Tensor, int, int], Sequence[int]]  # sources, lengths
 
 
 def train(model: nn.Module, loss_of: Callable[[nn.Module, PaddedBatch], Tensor], batches: Batches) -> Turn:
-    """Updates over all batches. The loss is that of a target token, mean over a batch."""
+    """Updates over all batches. The loss is a mean over target tokens."""
     model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
 
@@ -34,14 +34,14 @@ def train(model: nn.Module, loss_of: Callable[[nn.Module, PaddedBatch], Tensor],
 
 
 def decode(job: Message, answer: Answer) -> Turn:
-    """All batches of the setting that a turn is told."""
+    """All batches of the setting named in the order."""
 
     @torch.no_grad()
     def turn(name: str) -> Message:
         setting = job["settings"][name]
         tokens = sentences = 0
         for batch in setting["batches"]:
-            sources, lengths = stacked(batch["sources"])
+            sources, lengths = stack(batch["sources"])
             found = answer(sources, lengths, batch["steps"], setting["beam_size"])
             check(found, len(lengths), batch["steps"])
             sentences, tokens = sentences + len(lengths), tokens + len(lengths) * batch["steps"]
@@ -51,6 +51,6 @@ def decode(job: Message, answer: Answer) -> Turn:
 
 
 def check(lengths: Sequence[int], rows: int, steps: int) -> None:
-    """Everybody must make the same steps; whether the last is EOS, and whether that is counted, is theirs to say."""
+    """All systems must make the same steps; they may or may not count EOS."""
     if len(lengths) != rows or not all(steps - 1 <= length <= steps + 1 for length in lengths):
-        raise RuntimeError(f"outputs of {min(lengths)} to {max(lengths)} tokens where {steps} were asked for")
+        raise RuntimeError(f"outputs of {min(lengths)} to {max(lengths)} tokens, expected {steps}")

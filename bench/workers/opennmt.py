@@ -34,7 +34,7 @@ SHARED = "-data none -src_vocab none -save_model none -dropout {dropout} -share_
 
 
 def vocabularies(size: int) -> Any:
-    tokens = ["<blank>", "<unk>", "<s>", "</s>", *(f"symbol{number}" for number in range(4, size))]
+    tokens = ["<blank>", "<unk>", "<s>", "</s>", *(f"token{number}" for number in range(4, size))]
     return dict_to_vocabs({"src": tokens, "tgt": tokens, "data_task": "seq2seq", "decoder_start_token": "<s>"})
 
 
@@ -49,7 +49,7 @@ def build(shape: Shape, vocabulary: int) -> tuple[Any, Any]:
     ArgumentParser.update_model_opts(options)
     vocabs = vocabularies(vocabulary)
     model = build_base_model(options, vocabs)
-    for parameter in model.parameters():  # their way for Transformers; building leaves memory as it was
+    for parameter in model.parameters():  # as they initialise Transformers; building does not initialise
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
         else:

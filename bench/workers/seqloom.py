@@ -1,4 +1,4 @@
-"""Seqloom as its users have it: `Trainer.update` with collation and all, `Predictor` from text to text."""
+"""Seqloom as users run it: `Trainer.update` with collation, `Predictor` from text to text."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from seqloom.data.corpus import Corpus
 from seqloom.inference import find
 from seqloom.inference.system import System
 from seqloom.predictor import Predictor
+from seqloom.search.beam import BeamSearch
 from seqloom.search.constraints.banned import Banned
 from seqloom.storage.run import Run
 from seqloom.tasks.pairs import Pairs
@@ -29,7 +30,7 @@ from seqloom.train.display import Display
 from seqloom.train.trainer import Trainer
 from seqloom.types import Padded
 
-AROUND = 16  # steps about a mark whose median is taken
+AROUND = 16  # the cost after so many tokens is the median of this many steps around them
 
 
 def recipe(shape: Shape, units: str, vocabulary: int) -> dict[str, Any]:
@@ -79,15 +80,15 @@ def recipe(shape: Shape, units: str, vocabulary: int) -> dict[str, Any]:
 
 
 def task(job: Message) -> tuple[dict[str, Any], Pairs]:
-    """The recipe of a job, and its task with the vocabulary that was learned before."""
+    """The recipe of a job, and its task with its vocabulary."""
     full = recipe(job["shape"], job["units"], job["vocabulary"])
     found = build_task(full).load(Path(job["codecs"]))
     assert isinstance(found, Pairs)
     return full, found
 
 
-class Listening(Display):
-    """Shows nothing and notes what it is told."""
+class RecordingDisplay(Display):
+    """Shows nothing and records the losses."""
 
     @classmethod
     def quiet(cls) -> Self:
@@ -108,7 +109,7 @@ def training(job: Message) -> Turn:
     ends = np.cumsum([len(rows) for rows in job["rows"]])
     plan = Plan(np.concatenate(job["rows"]), np.stack([np.append(0, ends[:-1]), ends], axis=1))
     torch.manual_seed(1)
-    listening = Listening.quiet()
+    display = RecordingDisplay.quiet()
     trainer = Trainer(
         model=build_model(full, pairs.source, pairs.target),
         objective=build_part("objectives", full["objective"], "objective"),
@@ -118,7 +119,7 @@ def training(job: Message) -> Turn:
         settings=build_settings(full),
         seed=1,
         run=Run.create(Path(tempfile.mkdtemp(dir=job["scratch"])), full),
-        display=listening,
+        display=display,
         plan=lambda *_: plan,
     )
     trainer.batches.start()  # as `fit` does before its first update
@@ -127,7 +128,7 @@ def training(job: Message) -> Turn:
     def turn(order: str) -> Message:
         for _ in range(len(plan)):
             trainer.update()
-        return {"tokens": tokens, "loss": sum(listening.losses[-len(plan) :]) / len(plan)}
+        return {"tokens": tokens, "loss": sum(display.losses[-len(plan) :]) / len(plan)}
 
     return turn
 
@@ -138,7 +139,7 @@ def decoding(job: Message) -> Turn:
     full, pairs = task(job)
     torch.manual_seed(1)
     predictor = Predictor(System(build_model(full, pairs.source, pairs.target), pairs, full))
-    # a batch is what the job calls one, however many tokens it has
+    # batches are those of the job, whatever their number of tokens
     find.TOKENS = 10**5
 
     def turn(name: str) -> Message:
@@ -155,8 +156,8 @@ def decoding(job: Message) -> Turn:
     return turn
 
 
-def growing(job: Message) -> Turn:
-    """What a step of search costs after so many: timed between two steps of one search, a few around each mark."""
+def growth(job: Message) -> Turn:
+    """The cost of a step of beam search after so many tokens: the time between steps of one search."""
     torch.set_num_threads(job["threads"])
     full, pairs = task(job)
     torch.manual_seed(1)
@@ -167,25 +168,21 @@ def growing(job: Message) -> Turn:
     def turn(order: str) -> Message:
         size, beam_size, *produced = map(int, order.split())
         last = max(produced) + AROUND
-        search = build_part(
-            "search",
-            {"type": "beam", "beam_size": beam_size, "minimum_length": last, "maximum_length": last + 1},
-            "search",
-        )
-        symbols = torch.randint(4, job["vocabulary"], (size, job["source"]))
-        memory = model.encode(Padded(symbols, torch.full((size,), job["source"])))
+        search = BeamSearch(beam_size=beam_size, minimum_length=last, maximum_length=last + 1)
+        tokens = torch.randint(4, job["vocabulary"], (size, job["source"]))
+        memory = model.encode(Padded(tokens, torch.full((size,), job["source"])))
         times: list[float] = []
-        step = type(search).step
+        expand = BeamSearch.expand  # begins every step
 
         def timed(self: Any, *arguments: Any) -> Any:
             times.append(time.perf_counter())
-            return step(self, *arguments)
+            return expand(self, *arguments)
 
-        type(search).step = timed
+        BeamSearch.expand = timed  # type: ignore[method-assign]
         try:
             search(model.decoder, memory, None, [Banned([[PAD], [UNK], [BOS]])])
         finally:
-            type(search).step = step
+            BeamSearch.expand = expand  # type: ignore[method-assign]
         spent = [1000 * (after - before) for before, after in pairwise(times)]
         around = [spent[count - AROUND // 2 : count + AROUND // 2] for count in produced]
         return {"milliseconds": [sorted(each)[len(each) // 2] for each in around]}
@@ -194,4 +191,4 @@ def growing(job: Message) -> Turn:
 
 
 if __name__ == "__main__":
-    serve(train=training, decode=decoding, growth=growing)
+    serve(train=training, decode=decoding, growth=growth)

@@ -1,4 +1,4 @@
-"""Sockeye: its model from its own configuration. Its search knows no least length, so that it only trains here."""
+"""Sockeye: its model from its own configuration. Its search has no minimum length, so it only trains here."""
 
 # mypy: disable-error-code="import-not-found, import-untyped"
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from sockeye import initial_setup  # noqa: F401  # must come before everything else of it
+from sockeye import initial_setup  # noqa: F401  # must be imported first
 from sockeye.encoder import EmbeddingConfig
 from sockeye.model import ModelConfig, SockeyeModel
 from sockeye.transformer import TransformerConfig
@@ -54,12 +54,12 @@ def build(shape: Shape, vocabulary: int) -> Any:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
-    nn.init.zeros_(model.output_layer.bias)  # building leaves memory as it was
+    nn.init.zeros_(model.output_layer.bias)  # building does not initialise
     return model
 
 
 def loss_of(model: nn.Module, batch: PaddedBatch) -> Tensor:
-    lengths = torch.stack([batch.source_lengths] * 2, dim=1)  # the second column: of a prefix, were there one
+    lengths = torch.stack([batch.source_lengths] * 2, dim=1)  # the second column is the length of a prefix
     lengths[:, 1] = 0
     output = model(batch.source[:, :, None], lengths, batch.inputs[:, :, None], batch.target_lengths)
     return cross_entropy(

@@ -44,7 +44,7 @@ def build(shape: Shape, vocabulary: int) -> nn.Module:
 
 
 def loss_of(model: nn.Module, batch: PaddedBatch) -> Tensor:
-    """torch's loss on their logits: their own label smoothing makes more passes over them."""
+    """torch's loss on their logits: their own label smoothing takes more passes."""
     output = model(input_ids=batch.source, attention_mask=(batch.source != PAD).long(), decoder_input_ids=batch.inputs)
     return cross_entropy(
         output.logits.flatten(0, 1), batch.targets.flatten(), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING

@@ -45,12 +45,12 @@ def data(cache: Path) -> pairs.Prepared:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQLOOM_CACHE", str(cache))
         patch.setenv("SEQLOOM_DATA", "")
-        return pairs.prepared(quick=True)
+        return pairs.prepare(quick=True)
 
 
 def test_training_is_measured_against_the_bare_loop(cache: Path) -> None:
     record = run("train", "--peers", "none", "--models", "lstm", cache=cache)
-    rows = gates.found(record["rows"], model="lstm")  # type: ignore[arg-type]
+    rows = gates.rows_by_system(record["rows"], model="lstm")  # type: ignore[arg-type]
     assert set(rows) == {"bare loop", "Seqloom"}, record["rows"]
     assert rows["bare loop"]["ratio"] == 1
     for row in rows.values():
@@ -58,7 +58,7 @@ def test_training_is_measured_against_the_bare_loop(cache: Path) -> None:
         assert 5 < row["loss"] < 9  # about log 1000: nothing is learned in two updates, and nothing is broken
 
 
-def test_decoding_is_measured_and_every_output_has_the_length_asked_for(cache: Path) -> None:
+def test_decoding_is_measured_and_every_output_has_the_required_length(cache: Path) -> None:
     record = run("decode", "--peers", "none", "--models", "transformer", cache=cache)
     assert not [row for row in record["rows"] if "failed" in row]  # type: ignore[attr-defined]
     assert {row["system"] for row in record["rows"]} == {"bare loop with a cache", "Seqloom"}  # type: ignore[attr-defined]
@@ -98,17 +98,17 @@ def test_generated_pairs_have_the_lengths_of_captions(data: pairs.Prepared) -> N
     assert 0 < pairs.padding(data.corpus, plan) < 0.3
 
 
-def test_a_worker_that_fails_says_why() -> None:
+def test_a_worker_that_fails_has_a_reason() -> None:
     worker = Worker("bare", {"task": "sing", "shape": SHAPES["lstm"]})
     assert worker.ready is None
-    assert worker.reason == "there is no way here to sing with it"
+    assert worker.reason == "this system has no task sing"
     assert worker.turn() is None
     worker.close()
 
 
 def test_outputs_of_another_length_are_refused() -> None:
     loop.check([14, 15, 16], 3, 15)
-    with pytest.raises(RuntimeError, match="10 to 15 tokens where 15"):
+    with pytest.raises(RuntimeError, match="10 to 15 tokens, expected 15"):
         loop.check([15, 10], 2, 15)
     with pytest.raises(RuntimeError):
         loop.check([15], 2, 15)
@@ -130,13 +130,13 @@ def test_the_page_prints_gates_that_were_not_met(tmp_path: Path) -> None:
     measuring.write(result, tmp_path / "results" / "bench-train-1.json")
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "speed, to the bare loop >= 1.15: **not met** (1.1)" in page
-    assert "padding of the batches <= 0.05: met (0.02)" in page
+    assert "speed, relative to the bare loop >= 1.15: **not met** (1.1)" in page
+    assert "share of padding in the batches <= 0.05: met (0.02)" in page
     assert "| eole | failed: it will not |" in page
     assert (tmp_path / "docs" / "images" / "bench-train-1.svg").exists()
 
 
-def test_every_objective_that_compares_symbols_has_its_cost_measured(
+def test_every_objective_that_compares_tokens_has_its_cost_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = {type(objective) for objective, _, _ in objectives.objectives().values()}
@@ -166,7 +166,7 @@ def test_ways_through_a_lattice_agree_and_their_costs_are_on_the_page(tmp_path: 
     measuring.write(record, tmp_path / "results" / "bench-lattice.json")
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "time, to autograd's <= 0.6: **not met** (0.7)" in page
+    assert "time, relative to autograd <= 0.6: **not met** (0.7)" in page
     assert "| T = 1, 2 | ours | 1, 2 | 1.00 | 1, 2 | 1.00 |" in page
 
 
@@ -183,7 +183,7 @@ def test_what_pointing_costs_is_on_the_page(tmp_path: Path) -> None:
     )
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "speed, to the recurrence alone >= 0.5: **not met** (0.4)" in page
+    assert "speed, relative to the recurrence alone >= 0.5: **not met** (0.4)" in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.M
     assert measuring.record("train", 2)["command"] == "python -m bench.train --threads 2 --quick"
 
 
-def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Path) -> None:
+def test_a_stream_is_measured_minute_by_minute_and_shown_on_the_page(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     chance = np.random.default_rng(1)
     for number in range(2):
@@ -208,7 +208,7 @@ def test_a_stream_is_measured_minute_by_minute_and_told_on_the_page(tmp_path: Pa
     rows = stream.measure(model, table, 5, minute=1.0, beam_size=2)
     assert len(rows) == 5
     assert all(row["seconds"] > 0 and row["megabytes"] > 0 for row in rows)
-    measuring.write(stream.summarised(model, 2, rows), tmp_path / "results" / "bench-stream.json")
+    measuring.write(stream.summarise(model, 2, rows), tmp_path / "results" / "bench-stream.json")
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "Spoken digits for 5 minutes" in page

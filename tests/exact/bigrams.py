@@ -1,4 +1,4 @@
-"""A decoder that is a table, in arrays of either kind, and searches to ask it. This file imports no torch itself."""
+"""A decoder that is a table, in numpy or torch, and searches for it. This file itself does not import torch."""
 
 from typing import Any
 
@@ -40,8 +40,8 @@ class Bigrams(Stepper):
             return output
         places = memory.states.shape[1]
         weights = like(memory.states, self.table)[0, :, :places] ** 2
-        looks = (weights / weights.sum(1)[:, None])[inputs.values]  # (rows, U, T)
-        return Output(output.hidden, output.project, output.state, {"source": looks[:, None, None]})
+        attended = (weights / weights.sum(1)[:, None])[inputs.values]  # (rows, U, T)
+        return Output(output.hidden, output.project, output.state, {"source": attended[:, None, None]})
 
 
 def memory() -> Memory:

@@ -34,7 +34,7 @@ class Table(Stepper):
         return self.scored(here(memory, frame) + 2 * whims, frame, memory), {"frame": frame, "story": story}
 
     def scored(self, logits: Array, frame: Array, memory: Memory) -> Array:
-        """Log-probabilities of silence and words; past the last state EOS alone, once that is known."""
+        """Log-probabilities of the blank and of words; past the last state of a closed memory only EOS."""
         logits[:, UNKNOWN : EOS + 1] = float("-inf")
         return at_the_end(log_softmax(logits), frame, memory)
 
@@ -121,14 +121,14 @@ def paths(decoder: Table, one: Memory, per_state: int) -> dict[tuple[int, ...], 
 
     def walk(token: int, state: State, total: float, output: tuple[int, ...], here: int) -> None:
         scores, after = decoder.step(np.array([token]), state, one)
-        for symbol in np.flatnonzero(scores[0] > float("-inf")).tolist():
-            going = total + float(scores[0, symbol])
-            if symbol == EOS:
+        for following in np.flatnonzero(scores[0] > float("-inf")).tolist():
+            going = total + float(scores[0, following])
+            if following == EOS:
                 found[output] += math.exp(going)
-            elif symbol == BLANK:
-                walk(symbol, after, going, output, 0)
+            elif following == BLANK:
+                walk(following, after, going, output, 0)
             elif here < per_state:
-                walk(symbol, after, going, (*output, symbol), here + 1)
+                walk(following, after, going, (*output, following), here + 1)
 
     walk(BOS, decoder.start(one), 0.0, (), 0)
     return dict(found)

@@ -15,7 +15,7 @@ matrices = arrays_of.arrays(np.float32, st.tuples(st.integers(1, 4), st.integers
 
 @settings(max_examples=200, deadline=None)
 @given(values=matrices, data=st.data())
-def test_the_largest_are_those_of_torch_best_first_and_stand_where_it_says(values, data):
+def test_the_largest_are_those_of_torch_best_first_and_at_their_places(values, data):
     count = data.draw(st.integers(1, values.shape[1]))
     expected = torch.from_numpy(values).topk(count, dim=1).values.numpy()
     for array in (values, torch.from_numpy(values)):
@@ -84,9 +84,9 @@ def test_tensors_become_arrays_and_arrays_tensors():
 @pytest.mark.parametrize("make", [np.array, torch.tensor])
 def test_draws_follow_the_probabilities_and_a_seed_repeats_them(make):
     probabilities = make([[0.0, 0.5, 0.2, 0.3, 0.0]] * 20_000)
-    drawn, again = (np.asarray(arrays.draw(probabilities, arrays.generator(probabilities, 3))) for _ in range(2))
-    assert np.array_equal(drawn, again)
-    observed, expected = np.bincount(drawn, minlength=5), np.array([0, 10_000, 4_000, 6_000, 0])
+    first, again = (np.asarray(arrays.draw(probabilities, arrays.generator(probabilities, 3))) for _ in range(2))
+    assert np.array_equal(first, again)
+    observed, expected = np.bincount(first, minlength=5), np.array([0, 10_000, 4_000, 6_000, 0])
     assert observed[[0, 4]].tolist() == [0, 0]
     chi_square = ((observed - expected)[1:4] ** 2 / expected[1:4]).sum()
     assert chi_square < 13.82  # 2 degrees of freedom, p = 0.001

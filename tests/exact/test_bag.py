@@ -60,7 +60,7 @@ def test_a_wide_beam_finds_all_orders_best_first(decoder, memory):
 
 
 @torch.no_grad()
-def test_even_a_narrow_beam_and_chance_use_each_symbol_as_often_as_the_source(decoder, memory):
+def test_even_a_narrow_beam_and_chance_use_each_token_as_often_as_the_source(decoder, memory):
     for search in (BeamSearch(beam_size=1), BeamSearch(beam_size=2), Sampling(n_best=3, seed=1)):
         found = search(decoder, memory, None, [Bag(SOURCE, EOS)])
         assert all(Counter(one.tokens) == Counter(bag) for each, bag in zip(found, BAGS) for one in each)
@@ -68,7 +68,7 @@ def test_even_a_narrow_beam_and_chance_use_each_symbol_as_often_as_the_source(de
 
 
 @torch.no_grad()
-def test_a_prefix_is_taken_from_the_bag_and_one_of_other_symbols_leaves_no_output(decoder, memory):
+def test_a_prefix_is_taken_from_the_bag_and_one_of_other_tokens_leaves_no_output(decoder, memory):
     prefix = Padded(torch.tensor([[5, 8], [4, 0], [6, 0]]), torch.tensor([2, 1, 1]))
     first, second, third = BeamSearch(beam_size=9, n_best=9)(decoder, memory, prefix, [Bag(SOURCE, EOS)])
     assert {tuple(one.tokens) for one in first} == {(5, 8, 5, 6), (5, 8, 6, 5)}
@@ -132,17 +132,17 @@ def tiny_model(vocabulary):
 
 
 def test_bigrams_in_a_bag():
-    """A table says the best order: found by hand, it is what the search finds."""
+    """The best order by a table of bigrams, found by enumeration, is what the search finds."""
     decoder, memory = bigrams.Bigrams(length_offset=9), bigrams.memory()
     source = Padded(np.array([[4, 5, 6, 7], [8, 4, 0, 0], [5, 6, 7, 0]]), np.array([4, 2, 3]))
     found = BeamSearch(beam_size=30, length_penalty=0.0)(decoder, memory, None, [Bag(source, bigrams.EOS)])
 
     def worth(row, order):
         total, previous, token = 0.0, 0, bigrams.BOS
-        for symbol in (*order, bigrams.EOS):
+        for following in (*order, bigrams.EOS):
             logits = decoder.table[0][token] + decoder.table[1][previous] + memory.states[row, 0]
-            total += logits[symbol] - np.log(np.exp(logits).sum())
-            previous, token = token, symbol
+            total += logits[following] - np.log(np.exp(logits).sum())
+            previous, token = token, following
         return total
 
     for row, (best,) in enumerate(found):
@@ -153,6 +153,6 @@ def test_bigrams_in_a_bag():
 
 
 def test_a_bag_stays_small():
-    """Its state has a place a source token, not one a token of the vocabulary."""
+    """Its state has one place per source token, not one per token of the vocabulary."""
     state = Bag(SOURCE, EOS).start(3, torch.tensor([9, 9, 9]))
     assert state["left"].shape == (3, 4)

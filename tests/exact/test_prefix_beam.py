@@ -29,7 +29,7 @@ def ranked(outputs):
     return sorted(((math.log(each), tokens) for tokens, each in outputs.items() if each), reverse=True)
 
 
-def told(hypotheses):
+def rounded(hypotheses):
     """Without the rounding of sums."""
     return [[(tuple(one.tokens), round(one.score, 9), tuple(one.times)) for one in each] for each in hypotheses]
 
@@ -38,7 +38,7 @@ def in_torch(memory):
     return replace(memory, states=torch.from_numpy(memory.states), lengths=torch.from_numpy(memory.lengths))
 
 
-# -- what it finds
+# -- outputs
 
 
 @decoders
@@ -97,23 +97,23 @@ def plain(decoder, one, size, per_state):
 
     while rows:
         pool, here = {}, rows
-        for said in range(per_state + 1):
-            silent, further = {}, {}
+        for written in range(per_state + 1):
+            blanks, further = {}, {}
             for output, (total, _, token, state) in here.items():
                 scores, after = decoder.step(np.array([token]), state, one)
-                for symbol, score in enumerate(scores[0].tolist()):
+                for following, score in enumerate(scores[0].tolist()):
                     worth = total + score
                     if worth == float("-inf"):
                         continue
-                    if symbol == EOS:
+                    if following == EOS:
                         add(finished, output, worth, worth, EOS, None)
-                    elif symbol == BLANK:
-                        silent[output] = (worth, worth, BLANK, after)
-                    elif said < per_state:
-                        further[(*output, symbol)] = (worth, worth, symbol, after)
-            both = sorted([each[0] for each in (*silent.values(), *further.values())], reverse=True)[:size]
+                    elif following == BLANK:
+                        blanks[output] = (worth, worth, BLANK, after)
+                    elif written < per_state:
+                        further[(*output, following)] = (worth, worth, following, after)
+            both = sorted([each[0] for each in (*blanks.values(), *further.values())], reverse=True)[:size]
             least = both[-1] if both else 0.0
-            for output, (worth, best, token, state) in silent.items():
+            for output, (worth, best, token, state) in blanks.items():
                 if worth >= least:
                     add(pool, output, worth, best, token, state)
             pool = largest(pool)
@@ -152,7 +152,7 @@ def test_sources_in_a_batch_are_as_if_alone(decoder, size):
     memory = online.memory((6, 1, 4, 9))
     search = PrefixBeam(beam_size=size, n_best=size, symbols_per_state=3)
     alone = [search(decoder, online.source(memory, number))[0] for number in range(4)]
-    assert told(search(decoder, memory)) == told(alone)
+    assert rounded(search(decoder, memory)) == rounded(alone)
 
 
 @decoders
@@ -160,7 +160,7 @@ def test_sources_in_a_batch_are_as_if_alone(decoder, size):
 def test_tensors_and_arrays_find_the_same(decoder, size):
     memory, search = online.memory((6, 1, 4)), PrefixBeam(beam_size=size, n_best=size)
     ours, theirs = search(decoder, memory), search(decoder, in_torch(memory))
-    assert told(ours) == told(theirs)
+    assert rounded(ours) == rounded(theirs)
     assert all(ours)
 
 
@@ -183,21 +183,21 @@ def test_a_length_penalty_divides():
     assert [one.score for one in mean] == sorted(expected.values(), reverse=True)
 
 
-# -- as it comes
+# -- streaming
 
 
 def pieces(decoder, whole, cuts, search, forget):
     """The search of a memory that grows up to each of the cuts, and what it was sure of on the way."""
     length = int(whole.lengths[0])
-    beam, forgotten, said = None, 0, []
+    beam, forgotten, certain = None, 0, []
     for cut in [*sorted(cuts), None]:
         part = online.grown(whole, length if cut is None else cut, cut is None, forgotten)
         beam = search.start(decoder, part) if beam is None else beam
         beam = search.advance(decoder, part, beam)
-        said.append(search.so_far(beam))
+        certain.append(search.so_far(beam))
         if forget:
             forgotten = min(decoder.first_needed(beam.state), length if cut is None else cut)
-    return search.finish(decoder, part, beam), said
+    return search.finish(decoder, part, beam), certain
 
 
 @settings(max_examples=40, deadline=None)
@@ -214,18 +214,18 @@ def test_a_source_in_pieces_is_the_source_at_once(name, size, cuts, seed, forget
     decoder, memory = DECODERS[name], online.memory((8, 8), seed)
     memory = in_torch(memory) if tensors else memory
     search = PrefixBeam(beam_size=size, n_best=size, symbols_per_state=3, certain_after=after)
-    streamed, said = pieces(decoder, memory, cuts, search, forget)
+    streamed, certain = pieces(decoder, memory, cuts, search, forget)
     offline = search(decoder, memory)
-    assert told(streamed) == told(offline)
+    assert rounded(streamed) == rounded(offline)
     for one, other in zip(streamed, offline):
         assert [each.log_probs for each in one] == [each.log_probs for each in other]
-    for before, after in itertools.pairwise(said):
+    for before, after in itertools.pairwise(certain):
         for (final, rest, times), (later, _, later_times) in zip(before, after):
             assert later[: len(final)] == final  # what was certain stays
             assert size > 1 or later_times[: len(final)] == times
             assert len(times) == len(final) + len(rest)
             assert size > 1 or rest == []
-    for (final, rest, times), hypotheses in zip(said[-1], offline):
+    for (final, rest, times), hypotheses in zip(certain[-1], offline):
         assert (final, rest, times) == (hypotheses[0].tokens, [], hypotheses[0].times)
 
 
@@ -270,16 +270,18 @@ def test_a_stream_takes_no_more_memory_the_longer_it_is(decoder):
 def test_what_was_written_long_ago_is_certain(decoder):
     memory = online.memory((30, 30), 3)
     patient, hasty = (PrefixBeam(beam_size=6, n_best=6, certain_after=after) for after in (500, 4))
-    assert told(patient(decoder, memory)) != told(hasty(decoder, memory))
+    assert rounded(patient(decoder, memory)) != rounded(hasty(decoder, memory))
     for best, *others in hasty(decoder, memory):
         sure = [token for token, time in zip(best.tokens, best.times) if time <= 26]
         assert all(one.tokens[: len(sure)] == sure for one in others)
         assert others
-    assert told(PrefixBeam(beam_size=6, n_best=6, certain_after=30)(decoder, memory)) == told(patient(decoder, memory))
+    assert rounded(PrefixBeam(beam_size=6, n_best=6, certain_after=30)(decoder, memory)) == rounded(
+        patient(decoder, memory)
+    )
 
 
 def test_no_row_goes_on_before_all_have_come_so_far():
-    """Without a barrier, a row that is silent early would be asked about a state the others have not seen."""
+    """Without a barrier, a row with an early blank would need a state that the others have not reached."""
     memory = online.memory((6,))
     search = PrefixBeam(beam_size=3)
     beam = search.start(Table(), online.grown(memory, 2, False))
@@ -289,11 +291,11 @@ def test_no_row_goes_on_before_all_have_come_so_far():
         assert set((beam.state["frame"] + 1)[live].tolist()) == {length}
 
 
-# -- what it may be told
+# -- options and constraints
 
 
 @decoders
-def test_constraints_are_about_outputs_and_hear_nothing_of_silence(decoder):
+def test_constraints_are_about_outputs_and_ignore_blanks(decoder):
     memory = online.memory((3, 3))
     search = PrefixBeam(beam_size=WIDE, n_best=WIDE, symbols_per_state=2)
     four, five = WORDS
@@ -312,7 +314,7 @@ def test_constraints_are_about_outputs_and_hear_nothing_of_silence(decoder):
             (bag, lambda tokens, number=number: sorted(tokens) == [[4, 5], [5, 5]][number]),
         ):
             expected = [one for one in hypotheses if allowed(one.tokens)]
-            assert told([found[number]]) == told([expected])
+            assert rounded([found[number]]) == rounded([expected])
             assert 0 < len(expected) < len(hypotheses)
 
 
@@ -323,7 +325,7 @@ def test_an_output_begins_with_its_prefix(decoder):
     prefix = Padded(np.array([[4, 5], [5, 0], [0, 0]]), np.array([2, 1, 0]))
     found = search(decoder, memory, prefix)
     for plain, ours, begun in zip(search(decoder, memory), found, ([4, 5], [5], [])):
-        assert told([ours]) == told([[one for one in plain if one.tokens[: len(begun)] == begun]])
+        assert rounded([ours]) == rounded([[one for one in plain if one.tokens[: len(begun)] == begun]])
         assert ours
 
 
@@ -335,11 +337,11 @@ def test_lengths_are_limited(decoder):
         decoder, memory
     )
     for one, other in zip(every, some):
-        assert told([other]) == told([[each for each in one if 2 <= len(each.tokens) <= 3]])  # EOS is counted
+        assert rounded([other]) == rounded([[each for each in one if 2 <= len(each.tokens) <= 3]])  # EOS is counted
         assert other
 
 
-def test_no_more_symbols_at_one_state_than_allowed():
+def test_no_more_tokens_at_one_state_than_allowed():
     memory = online.memory((5,), 4)
     for most in (1, 2):
         for one in PrefixBeam(beam_size=20, n_best=20, symbols_per_state=most)(Table(), memory)[0]:
@@ -347,7 +349,7 @@ def test_no_more_symbols_at_one_state_than_allowed():
 
 
 @decoders
-def test_scores_that_are_no_numbers_end_in_a_line_that_says_so(decoder):
+def test_scores_that_are_not_finite_are_refused(decoder):
     memory = online.memory((3, 3))
     memory.states[1, 1] = float("nan")
     with pytest.raises(SeqloomError, match="not finite"):
@@ -365,10 +367,10 @@ def test_it_refuses_what_it_cannot_do():
     ):
         with pytest.raises(ValueError, match=name):
             PrefixBeam(**wrong)
-    loud = Table()
-    loud.blanks = ()
+    without_blank = Table()
+    without_blank.blanks = ()
     with pytest.raises(SeqloomError, match='expected "beam"'):
-        PrefixBeam()(loud, memory)
+        PrefixBeam()(without_blank, memory)
     with pytest.raises(SeqloomError, match="no_repeat"):
         PrefixBeam()(Table(), memory, None, [NoRepeat(2)])
 
@@ -388,9 +390,9 @@ def test_the_state_given_to_a_step_is_never_changed():
             return scores, after
 
     memory = online.memory((4, 2))
-    assert told(PrefixBeam(beam_size=3)(Careful(), memory)) == told(PrefixBeam(beam_size=3)(Table(), memory))
+    assert rounded(PrefixBeam(beam_size=3)(Careful(), memory)) == rounded(PrefixBeam(beam_size=3)(Table(), memory))
 
 
 def test_an_empty_source_is_an_empty_output():
     memory = Memory(np.zeros((1, 1, VOCABULARY)), np.array([0]))
-    assert told(PrefixBeam()(Table(), memory)) == [[((), 0.0, ())]]
+    assert rounded(PrefixBeam()(Table(), memory)) == [[((), 0.0, ())]]

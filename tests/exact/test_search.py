@@ -87,7 +87,7 @@ def test_a_wide_beam_finds_all_that_can_be_chosen_from_each_source(choosing):
     scores, _ = decoder.step(torch.full((3,), BOS), decoder.start(memory), memory)
     found = BeamSearch(beam_size=90, n_best=90, length_penalty=0.0)(decoder, memory)
     for row, hypotheses in enumerate(found):
-        words = [symbol for symbol in scores[row].isfinite().nonzero()[:, 0].tolist() if symbol != EOS]
+        words = [token for token in scores[row].isfinite().nonzero()[:, 0].tolist() if token != EOS]
         every = [tokens for length in range(3) for tokens in itertools.product(words, repeat=length)]
         ours = memory.select(torch.tensor([row]))
         expected = sorted(((log_prob(decoder, ours, tokens), tokens) for tokens in every), reverse=True)
@@ -296,7 +296,7 @@ def test_minimum_and_maximum_length_hold(decoder, memory):
 
 
 @torch.no_grad()
-def test_without_an_end_symbol_the_limit_ends_an_output(decoder, memory):
+def test_without_an_end_token_the_limit_ends_an_output(decoder, memory):
     decoder.eos = None
     for hypotheses in BeamSearch(beam_size=300, n_best=300, length_penalty=0.0)(decoder, memory):
         assert len(hypotheses) == 4**LIMIT
@@ -334,7 +334,7 @@ def test_the_coverage_penalty_is_added_as_the_formula_says():
 class Fixed(torch.nn.Module):
     """A decoder whose next token never depends on anything."""
 
-    bos, eos, silent = 0, 1, ()
+    bos, eos, blanks = 0, 1, ()
 
     def __init__(self, logits):
         super().__init__()
@@ -350,7 +350,7 @@ class Fixed(torch.nn.Module):
         return torch.full((memory.rows,), 2)
 
 
-def drawn(logits, count=20_000, **settings):
+def sampled_frequencies(logits, count=20_000, **settings):
     found = Sampling(n_best=count, seed=3, minimum_length=1, **settings)(Fixed(logits), Memory.empty(1))
     tokens = torch.tensor([one.tokens[0] for one in found[0]])
     return torch.bincount(tokens, minlength=len(logits)) / count
@@ -363,18 +363,18 @@ def test_samples_follow_the_distribution():
     masked[1] = -math.inf
     for temperature in (1.0, 0.5, 2.0):
         expected = torch.softmax(masked / temperature, 0) * 20_000
-        observed = drawn(logits, temperature=temperature) * 20_000
+        observed = sampled_frequencies(logits, temperature=temperature) * 20_000
         real = expected > 0
         chi_square = float(((observed - expected)[real] ** 2 / expected[real]).sum())
         assert chi_square < 16.27  # 3 degrees of freedom, p = 0.001
-    assert drawn(logits, top_k=2).nonzero()[:, 0].tolist() == [0, 2]
-    assert drawn(logits, top_p=0.45).nonzero()[:, 0].tolist() == [2]
-    assert drawn(logits, top_p=0.7).nonzero()[:, 0].tolist() == [0, 2]
-    assert drawn(logits, argmax_every=1)[2] == 1
+    assert sampled_frequencies(logits, top_k=2).nonzero()[:, 0].tolist() == [0, 2]
+    assert sampled_frequencies(logits, top_p=0.45).nonzero()[:, 0].tolist() == [2]
+    assert sampled_frequencies(logits, top_p=0.7).nonzero()[:, 0].tolist() == [0, 2]
+    assert sampled_frequencies(logits, argmax_every=1)[2] == 1
 
 
 @torch.no_grad()
-def test_every_second_symbol_is_the_likeliest_when_argmax_and_sampling_mix():
+def test_every_second_token_is_the_likeliest_when_argmax_and_sampling_mix():
     decoder = Fixed(torch.tensor([0.0, -20.0, 0.3, 0.0]))
     decoder.limit = lambda memory: torch.full((memory.rows,), 9)
     found = Sampling(n_best=200, seed=1, argmax_every=2, minimum_length=8)(decoder, Memory.empty(1))[0]

@@ -46,7 +46,7 @@ def triangulations(number, most):
 
 @pytest.fixture(params=[{}, {"glimpses": 1}], ids=["pointer", "glimpses"])
 def decoder(request):
-    """It may say up to 8 tokens of 5 elements, the end included: rings of all, two triangles."""
+    """Outputs have up to 8 tokens of 5 elements, the end included: rings of all, two triangles."""
     made = build(Pointer, vocabulary=FIRST, length_ratio=0.0, length_offset=8, **OF_VECTORS, **request.param)
     for parameter in made.parameters():
         parameter.data *= 3
@@ -95,13 +95,13 @@ def test_a_beam_as_wide_as_all_valid_outputs_finds_them_all_best_first(valid, de
 
 @torch.no_grad()
 @pytest.mark.parametrize("valid", ALL)
-def test_even_a_narrow_beam_and_chance_say_nothing_else(valid, decoder, memory):
+def test_even_narrow_beams_and_samples_obey(valid, decoder, memory):
     for search in (BeamSearch(beam_size=1), BeamSearch(beam_size=2), Sampling(n_best=8, seed=1)):
         for found, number in zip(search(decoder, memory, None, constraints(valid)), LENGTHS):
             assert {places(one) for one in found} <= {*ALL[valid](number)}
             assert found
     free = Sampling(n_best=20, seed=1)(decoder, memory)[0]
-    assert not {places(one) for one in free} <= {*ALL[valid](5)}  # by itself it says other things
+    assert not {places(one) for one in free} <= {*ALL[valid](5)}  # unconstrained outputs break the rule
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ from tests.exact.online import BOS, EOS, VOCABULARY, grown, memory
 
 
 class Follower(Stepper):
-    """Token t looks at state wait + t, and at the last one beyond the end; what was written before matters too."""
+    """Token t reads state wait + t, and at the last one beyond the end; what was written before matters too."""
 
     bos, eos, online = BOS, EOS, True
 
@@ -60,15 +60,15 @@ class Sums(Follower):
 
 
 def streamed(search, decoder, whole, cuts, forget=False, constraints=()):
-    length, beam, forgotten, said = int(whole.lengths[0]), None, 0, []
+    length, beam, forgotten, certain = int(whole.lengths[0]), None, 0, []
     for cut in [*sorted(cuts), None]:
         part = grown(whole, length if cut is None else cut, cut is None, forgotten)
         beam = search.start(decoder, part, None, constraints) if beam is None else beam
         beam = search.advance(decoder, part, beam)
-        said.append(search.so_far(beam))
+        certain.append(search.so_far(beam))
         if forget and len(beam.entries):
             forgotten = max(forgotten, min(decoder.first_needed(beam.state), length if cut is None else cut))
-    return search.finish(decoder, part, beam), said
+    return search.finish(decoder, part, beam), certain
 
 
 @settings(max_examples=40, deadline=None)
@@ -84,15 +84,15 @@ def streamed(search, decoder, whole, cuts, forget=False, constraints=()):
 def test_a_source_in_pieces_is_the_source_at_once(size, cuts, wait, penalty, kind, forget, seed):
     decoder, whole = kind(wait), memory((8, 8), seed)
     search = BeamSearch(beam_size=size, n_best=size, length_penalty=penalty)
-    found, said = streamed(search, decoder, whole, cuts, forget)
+    found, certain = streamed(search, decoder, whole, cuts, forget)
     assert found == search(decoder, whole)
-    for before, after in itertools.pairwise(said):
+    for before, after in itertools.pairwise(certain):
         for (final, rest, times), (later, _, later_times) in zip(before, after):
             assert later[: len(final)] == final
             assert later_times[: len(final)] == times[: len(final)]
             assert len(times) == len(final) + len(rest)
             assert size > 1 or rest == []
-    for (final, rest, times), hypotheses in zip(said[-1], found):
+    for (final, rest, times), hypotheses in zip(certain[-1], found):
         assert (final, rest, times) == (hypotheses[0].tokens, [], hypotheses[0].times)
 
 
@@ -136,7 +136,7 @@ def test_a_step_that_is_discarded_leaves_no_trace():
     assert (again.totals == beam.totals).all()
 
 
-def test_what_is_drawn_is_certain_at_its_end_only():
+def test_a_sample_is_certain_only_at_its_end():
     whole = replace(memory((3,)), closed=True)
     search = Sampling()
     with pytest.raises(SeqloomError, match="stream with a beam"):

@@ -62,7 +62,7 @@ def batch(targets: tuple[tuple[int, ...], ...] = ((4, 5), (5,))) -> Batch:
 
 def outputs(longest: int) -> list[list[int]]:
     """Every output of at most so many tokens, EOS among them."""
-    others = [symbol for symbol in range(VOCABULARY) if symbol != EOS]
+    others = [following for following in range(VOCABULARY) if following != EOS]
     return [[*body, EOS] for length in range(longest) for body in product(others, repeat=length)]
 
 
@@ -75,11 +75,11 @@ def probabilities(given: Model, one: Batch, longest: int, begun: tuple[int, ...]
             found.append(memory.states.new_zeros(()))
             continue
         state, token, total = given.decoder.start(memory), torch.tensor([BOS]), memory.states.new_ones(())
-        for place, symbol in enumerate(tokens):
+        for place, following in enumerate(tokens):
             logits, state = given.decoder.step(token, state, memory)
             if len(begun) <= place and (place < longest - 1 or not forced):
-                total = total * torch.softmax(logits[0], dim=-1)[symbol]
-            token = torch.tensor([symbol])
+                total = total * torch.softmax(logits[0], dim=-1)[following]
+            token = torch.tensor([following])
         found.append(total)
     return torch.stack(found)
 

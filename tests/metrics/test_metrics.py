@@ -145,7 +145,7 @@ def test_what_is_no_number_has_no_squared_error(prediction: Any, reference: Any,
     assert "\n" not in str(caught.value)
 
 
-def test_each_metric_says_which_way_is_better_and_means_it() -> None:
+def test_higher_is_better_where_a_metric_declares_it() -> None:
     for name, metric in zip(NAMES, METRICS):
         right = metric(REFERENCES, one_each(REFERENCES))[name]
         wrong = metric(["no such thing"] * 3, one_each(REFERENCES))[name]

@@ -81,7 +81,7 @@ def test_a_study_of_tours_knows_neighbours_and_the_shortest_and_draws_its_answer
     assert (tmp_path / "runs" / "data" / "tour-6-train.tsv").exists()
 
 
-def test_one_model_is_asked_for_more_points_than_it_learned_from(tmp_path: Path) -> None:
+def test_one_model_is_tested_on_more_points_than_it_was_trained_on(tmp_path: Path) -> None:
     study = Study(
         "",
         "hull",
