@@ -102,7 +102,8 @@ class Stepping(nn.Module):
             before,
             attention=True,
         )
-        found = [output.scores[:, 0], *flatten(output.state).values()]
+        after = flatten(output.state)
+        found = [output.scores[:, 0], *(after[name] for name in flatten(self.state))]  # a step may order them otherwise
         if "source" in output.attention:
             found.append(output.attention["source"][:, :, :, 0].mean((1, 2)))  # (rows, T)
         return tuple(each.unflatten(0, shape) for each in found)

@@ -94,9 +94,9 @@ def test_mistakes(command: Command, direct: Path, channel: Path, lm: Path, trans
         return command("predict", run, *options, stdin="123\n").complaint
 
     assert "is a language model" in complaint(direct, "--channel", lm)
-    assert "does not read the tokens this run writes" in complaint(direct, "--channel", direct)
+    assert "does not read the tokens that this run writes" in complaint(direct, "--channel", direct)
     assert "reads all before it writes" in complaint(translator, "--channel", translator)
-    assert "reads no tokens" in complaint(lm, "--channel", channel)
+    assert "is a language model and reads no source" in complaint(lm, "--channel", channel)
     assert "channel_weight = -1.0" in complaint(direct, "--channel", channel, "--channel-weight", -1)
     assert "--channel-weight = 0.5: there is nothing to weigh" in complaint(direct, "--channel-weight", 0.5)
     assert "--length-bonus = 0.5: goes with a noisy channel" in complaint(direct, "--length-bonus", 0.5)

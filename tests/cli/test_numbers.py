@@ -147,7 +147,7 @@ class TestRecipesThatDoNotFit:
         [
             ("objective=cross_entropy", ['objective.type = "cross_entropy"', "compares tokens", "made of vectors"]),
             ('task.metrics=["exact"]', ['task.metrics = "exact"', "compares tokens"]),
-            ("task.target.type=text", ['"squared_error"', "compares vectors", "made of tokens"]),
+            ("task.target.type=text", ['"value"', "works on vectors", "task.target"]),
             ("decoder.type=recurrent", ['decoder.type = "recurrent"', "works on tokens", "task.target"]),
             ("encoder.features=2", ["encoder.features = 2", "derived from the data"]),
             ("encoder.vocabulary=2", ["encoder.vocabulary = 2", "derived from the data"]),

@@ -248,7 +248,7 @@ class TestPredicting:
         lines = written("strange.txt", "12\nx1\n")
         for verb in ("evaluate", "score"):
             said = fine(command(verb, language_model, "--data", lines)).err
-            assert said == "1 of 2 targets have tokens that this model lacks: all count as the unknown one.\n"
+            assert said == "1 of 2 targets have tokens that are not in the vocabulary: they count as <unk>.\n"
         assert not fine(command("evaluate", translator, "--data", tsv())).err
 
     def test_json_has_scores_tokens_and_attention(self, command: Command, translator: Path) -> None:

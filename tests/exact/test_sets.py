@@ -12,7 +12,7 @@ from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.encoders.set import Set
 from seqloom.nn.model import Model
 from seqloom.objectives import any_order
-from seqloom.objectives.any_order import AnyOrder, ordered
+from seqloom.objectives.any_order import AnyOrder, reorder
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.types import Batch, Padded
 from tests.building import BOS, EOS, FEATURES, VOCABULARY, build
@@ -120,7 +120,7 @@ def test_orders_are_sampled_in_proportion_to_their_probability(monkeypatch):
     )
     many = Batch(source, inputs, targets, extra={"orders": every.expand(len(first), -1, -1)})
     seen = []
-    monkeypatch.setattr(any_order, "ordered", lambda rows, orders: seen.append(orders) or ordered(rows, orders))
+    monkeypatch.setattr(any_order, "reorder", lambda rows, orders: seen.append(orders) or reorder(rows, orders))
     torch.manual_seed(3)
     AnyOrder(orders=6, choose="sample", uniform=0.0).train()(model, many, 0.5)
     _, chosen = seen  # the orders that were scored, and those that were learned
@@ -139,7 +139,7 @@ def test_in_the_uniform_phase_orders_are_random_and_eos_stays_last():
     assert (orders[0, :, 3] == 3).all()
     assert (orders[1, :, 2:] == torch.tensor([2, 3])).all()
     assert {tuple(order) for order in orders.sort(-1).values.flatten(0, 1).tolist()} == {(0, 1, 2, 3)}
-    first = ordered(batch, orders[:, 0])
+    first = reorder(batch, orders[:, 0])
     assert first.inputs.values[:, 1:].tolist() == first.targets.values[:, :-1].tolist()
     torch.testing.assert_close(objective(model, drawn, 0.2).total, CrossEntropy()(model, first, 0.2).total)
     objective.eval()
