@@ -1,4 +1,5 @@
-# make demo: set up on a fresh machine and train the demo. make test: set up, lint, type-check, test.
+# make demo: set up on a fresh machine and train the demo. make test: set up, lint, type-check, test. make quick: the
+# tests that take no time to speak of.
 PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin
@@ -10,10 +11,10 @@ demo: $(VENV)/.demo
 	$(RUN)/seqloom demo --out $(or $(OUT),runs/dates)
 
 test: lint
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist worksteal --durations=25
 
 quick: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -x tests/contracts tests/exact
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -x -n 2 --dist worksteal -m "not slow"
 
 lint: $(VENV)/.dev
 	$(RUN)/ruff check .

@@ -40,6 +40,14 @@ def log_prob(decoder, memory, tokens):
     return sum(float(log_probs[place, token]) for place, token in enumerate([*tokens, EOS]))
 
 
+def log_probs(decoder, memory, every):
+    """Of many complete outputs of one source, in one pass."""
+    inputs = Padded.stack([torch.tensor([BOS, *tokens]) for tokens in every])
+    targets = Padded.stack([torch.tensor([*tokens, EOS]) for tokens in every])
+    found = torch.log_softmax(decoder(memory, inputs).scores, dim=-1).gather(2, targets.values[:, :, None])[:, :, 0]
+    return found.masked_fill(~targets.mask, 0).sum(1).tolist()
+
+
 def outputs(allowed=(0, 2, 3)):
     """All outputs of at most LIMIT tokens, EOS included."""
     return [tokens for length in range(LIMIT) for tokens in itertools.product(allowed, repeat=length)]
@@ -50,9 +58,9 @@ def exhaustive(decoder, memory, score, allowed=lambda tokens: True):
     result = []
     for row in range(memory.rows):
         ours = memory.select(torch.tensor([row]))
-        scored = [
-            (score(log_prob(decoder, ours, tokens), len(tokens) + 1), tokens) for tokens in outputs() if allowed(tokens)
-        ]
+        every = [tokens for tokens in outputs() if allowed(tokens)]
+        totals = log_probs(decoder, ours, every)
+        scored = [(score(total, len(tokens) + 1), tokens) for total, tokens in zip(totals, every)]
         result.append(sorted(scored, reverse=True))
     return result
 
@@ -113,7 +121,7 @@ def by_last_score(decoder, memory, size):
     return sorted(finished, reverse=True)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 40])
+@pytest.mark.parametrize("size", [1, 3, 5])
 @torch.no_grad()
 def test_a_beam_ranked_by_last_scores_is_the_plain_one(decoder, memory, size):
     found = BeamSearch(beam_size=size, n_best=size, rank_by="last")(decoder, memory)
@@ -179,7 +187,7 @@ def test_a_batch_is_its_sentences_one_by_one(decoder, memory):
         assert [one.score for one in alone] == pytest.approx([one.score for one in together[row]])
 
 
-@pytest.mark.parametrize("penalty", [-0.5, 0.0, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("penalty", [-0.5, 0.0, 1.0])
 @torch.no_grad()
 def test_early_stopping_changes_nothing(decoder, memory, penalty):
     for size, n_best in ((1, 1), (2, 1), (3, 2), (5, 5)):

@@ -15,9 +15,9 @@ RECIPE["train"] |= {"validate_every": 10_000, "device": "cpu"}
 
 def test_an_lstm_learns_to_add_what_is_marked(learn):
     model = learn(RECIPE, train)
-    assert model.evaluate(test)["mse"] <= CONSTANT / 50
+    assert model.evaluate(test)["mse"] <= CONSTANT / 10
     (said,) = model.predict(["0.1,0 0.9,1 0.3,0 0.2,0 0.5,0 0.6,0 0.1,1 0.8,0"])
-    assert said == pytest.approx([1.0], abs=0.2)
+    assert said == pytest.approx([1.0], abs=0.4)
 
 
 def test_without_markers_nothing_beats_the_constant_by_much(learn):
