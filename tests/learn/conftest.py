@@ -1,4 +1,8 @@
-"""One thread, a cache that is thrown away, and a way to train in one line."""
+"""Training in one line, on one thread, with a cache that is thrown away.
+
+Every threshold here is about half-way between what is learned and what chance or the control gets: floating point
+differs from processor to processor, and a training ends a little elsewhere.
+"""
 
 import pytest
 import torch
@@ -9,7 +13,7 @@ from seqloom.train.display import Display
 
 @pytest.fixture(scope="module")
 def learn(tmp_path_factory):
-    """learn(recipe, pairs) -> a trained predictor. Held-out pairs are for the caller to measure with."""
+    """learn(recipe, pairs) -> a trained predictor; held-out pairs are for the caller."""
     folder = tmp_path_factory.mktemp("learn")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,14 +1,15 @@
-"""Words that nobody has seen, and recipes small enough to learn from them in seconds."""
+"""Random words, and recipes small enough to learn from them in a second or two."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 LETTERS = "abcde"
 Recipe = dict[str, Any]
 
 
-def words(count: int, lengths: range, seed: int = 1) -> list[str]:
-    """So many different words of random letters, in random order: a part held out stays unseen."""
+def words(count: int, lengths: Sequence[int], seed: int = 1) -> list[str]:
+    """Different words of random letters, in random order: those held out are unseen."""
     chance = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -28,7 +29,7 @@ def recipe(encoder: Recipe, decoder: Recipe, **train: Any) -> Recipe:
     }
 
 
-def lstm(steps: int, *, attention: bool = True, size: int = 48, tokens: int = 1024) -> Recipe:
+def lstm(steps: int, *, attention: bool = True, size: int = 48, tokens: int = 256) -> Recipe:
     decoder: Recipe = {"type": "recurrent", "embedding_size": 32, "size": size}
     if attention:
         decoder["attention"] = {"type": "additive", "size": 32}
@@ -38,4 +39,4 @@ def lstm(steps: int, *, attention: bool = True, size: int = 48, tokens: int = 10
 
 def transformer(steps: int, **encoder: Any) -> Recipe:
     part = {"type": "transformer", "size": 32, "layers": 2, "heads": 4, "hidden": 64, "dropout": 0.0}
-    return recipe({**part, **encoder}, part, steps=steps, learning_rate=5e-3, tokens=512)
+    return recipe({**part, **encoder}, part, steps=steps, learning_rate=5e-3, tokens=384)
