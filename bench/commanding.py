@@ -31,8 +31,12 @@ def options(name: str, about: str, with_peers: bool = True) -> argparse.Argument
     parser.add_argument("--out", type=Path, help=f"default: results/bench-{name}.json")
     if with_peers:
         peers.add_option(parser)
-        parser.add_argument("--before", type=Path, help="a checkout of earlier code to compare with")
+        add_before(parser)
     return parser
+
+
+def add_before(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--before", type=Path, help="a checkout of earlier code to compare with")
 
 
 @contextmanager
@@ -54,7 +58,7 @@ def workers(
             ours = {"python": installed[system.peer].python} if system.peer else {}
             made[name] = Worker(system.module, words, threads=job["threads"], **ours)
             if before and system.module == "seqloom":
-                made[f"{name}, before"] = Worker(system.module, words, threads=job["threads"], checkout=before)
+                made[f"{name}, before"] = Worker(system.module, words, threads=job["threads"], home=before)
         yield made
     finally:
         for worker in made.values():

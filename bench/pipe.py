@@ -70,14 +70,11 @@ class Worker:
         *,
         python: Path | str = sys.executable,
         threads: int = 1,
-        checkout: Path | None = None,  # of another Seqloom to import
+        home: Path = HOME,  # the checkout whose worker and whose Seqloom run
     ):
         self.folder = tempfile.TemporaryDirectory(prefix="seqloom-bench-")
         self.reason = ""  # why it has stopped
         path = Path(self.folder.name)
-        if checkout:
-            (path / "bench").symlink_to(HOME / "bench")
-            (path / "seqloom").symlink_to(checkout.resolve() / "seqloom")
         (path / "job.json").write_text(json.dumps(job), encoding="utf-8")
         self.errors = (path / "stderr").open("w+b")
         count = str(threads)
@@ -86,7 +83,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            cwd=path if checkout else HOME,
+            cwd=home,
             env={**os.environ, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "TOKENIZERS_PARALLELISM": "false"},
         )
         self.ready = self.answer()

@@ -1,6 +1,6 @@
 """Time to the first answer: wall time and memory of whole commands.
 
-    python -m bench.start [--threads N] [--rounds N] [--quick]
+    python -m bench.start [--threads N] [--rounds N] [--before FOLDER] [--quick]
 
 Models have random weights and the shapes of `bench.shapes`; an answer has fifteen tokens. Commands take turns; the
 first round, which warms the disk cache, is not counted.
@@ -53,12 +53,12 @@ def make_run(data: pairs.Prepared, model: str, path: Path) -> Path:
     return path
 
 
-def launch(words: list[str], text: str, threads: int, **variables: str) -> dict[str, Any]:
-    """Run a command once: its time and memory."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(HOME), **variables}
+def launch(words: list[str], text: str, threads: int, home: Path = HOME, **variables: str) -> dict[str, Any]:
+    """Run a command of a checkout once: its time and memory."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(home), **variables}
     found = subprocess.run(
         [sys.executable, "-S", "-m", "bench.launching", json.dumps([words, text])],
-        cwd=HOME,
+        cwd=home,
         env=environment,
         capture_output=True,
         text=True,
@@ -91,13 +91,17 @@ def commands(
     return made, failed
 
 
-def measure(data: pairs.Prepared, rounds: int, threads: int) -> list[dict[str, Any]]:
+def measure(data: pairs.Prepared, rounds: int, threads: int, before: Path | None = None) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="seqloom-bench-") as scratch:
         made, failed = commands(data, Path(scratch), threads)
+        homes = {name: HOME for name in made}
+        if before:
+            for name in [name for name, (words, _) in made.items() if words[1:3] == SEQLOOM[1:]]:
+                made[f"{name}, before"], homes[f"{name}, before"] = made[name], before
         found: measuring.Found = {name: [] for name in made}
         for number in range(1 + rounds):
             for name in list(made)[:: -1 if number % 2 else 1]:
-                answer = launch(*made[name], threads)
+                answer = launch(*made[name], threads, homes[name])
                 if answer["failed"]:
                     failed[name] = answer["failed"]
                 elif number:
@@ -129,10 +133,12 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    options = commanding.options("start", "Time to the first answer.", with_peers=False).parse_args()
+    parser = commanding.options("start", "Time to the first answer.", with_peers=False)
+    commanding.add_before(parser)
+    options = parser.parse_args()
     rounds = 1 if options.quick else options.rounds
     data = pairs.prepare(options.quick)
-    rows = measure(data, rounds, options.threads)
+    rows = measure(data, rounds, options.threads, options.before)
     packages = ("torch", "numpy", "ctranslate2", "onnxruntime")
     result = measuring.record("start", options.threads, packages, rounds=rounds, data=data.name, rows=rows)
     measuring.write(result, commanding.out(options, "start"))

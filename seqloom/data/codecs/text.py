@@ -6,7 +6,6 @@ no text can contain them: "<eos>" in a text is five characters like any others.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -106,6 +105,8 @@ class Text(Codec):
 
     def fingerprint(self) -> str:
         """A hash of the settings and of what was learned."""
+        import hashlib  # loads OpenSSL, which prediction does not need
+
         settings = json.dumps([self.units, self.size, self.lowercase]).encode()
         return hashlib.sha256(settings + vocabularies.to_bytes(self._fitted()._model)).hexdigest()
 
