@@ -94,7 +94,7 @@ def commands(
 def measure(data: pairs.Prepared, rounds: int, threads: int, before: Path | None = None) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="seqloom-bench-") as scratch:
         made, failed = commands(data, Path(scratch), threads)
-        homes = {name: HOME for name in made}
+        homes = dict.fromkeys(made, HOME)
         if before:
             for name in [name for name, (words, _) in made.items() if words[1:3] == SEQLOOM[1:]]:
                 made[f"{name}, before"], homes[f"{name}, before"] = made[name], before
