@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +18,9 @@ from seqloom.cli.messages import note
 @click.option("--valid", type=options.FILE, multiple=True, help="Validation pairs; without them some are held out.")
 @options.out
 @options.settings
+@click.option("--minutes", type=float, help="A limit for the whole command; the training is laid out over it.")
+@click.option("--as-written", is_flag=True, help="Take the recipe to the letter: do not fit it to the data.")
+@click.option("--dry-run", is_flag=True, help="Stop before the first update: show the choice and the forecast.")
 @click.option("--resume", is_flag=True, help="Continue the run in --out.")
 @click.option("--device", help="cpu, cuda, mps or auto.")
 @click.option("--init", type=options.FILE, help="Start from the weights of a trained run.")
@@ -28,6 +32,9 @@ def train(
     valid: tuple[Path, ...],
     out: Path | None,
     settings: tuple[str, ...],
+    minutes: float | None,
+    as_written: bool,
+    dry_run: bool,
     resume: bool,
     device: str | None,
     init: Path | None,
@@ -39,7 +46,9 @@ def train(
     RECIPE is a packaged recipe or a TOML file; without one, a recipe is chosen that suits the data.
     """
     from seqloom.train import processes
+    from seqloom.train.display import Display
     from seqloom.train.fit import fit
+    from seqloom.train.prepare import prepare_training
 
     if out is None:
         name = Path(recipe).stem if recipe else data[0].name.split(".")[0] if data else "run"
@@ -50,8 +59,13 @@ def train(
             changes.append(f"{key}={json.dumps(str(value))}")
     if skip_bad:
         changes.append("data.skip_bad=true")
-    given = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
-    model = fit(options.paths(data), recipe, out=out, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
+    given |= {"minutes": minutes, "as_written": as_written}
+    if dry_run:
+        prepare_training(options.paths(data), recipe, out=out, **given, display=Display())
+        note("Nothing was trained (--dry-run).")
+        return
+    model = fit(options.paths(data), recipe, out=out, **given)
     interrupted = model.summary is not None and model.summary.stopped == "interrupted"
     if processes.is_lead() and not interrupted:
         verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"

@@ -17,7 +17,10 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Training ends with the first of epochs, steps and minutes that is reached; without any, after 20 epochs."""
+    """Training ends with the first of epochs, steps and minutes that is reached; without any, after 20 epochs.
+
+    Minutes include the preparation and the last validation; `fit` turns them into a number of steps.
+    """
 
     tokens: int = 4096  # of a micro-batch, padding included
     accumulate: int = 1  # micro-batches an update
@@ -45,16 +48,26 @@ class Settings:
     log_every: int = 10  # updates
     checkpoint_every: int = 0  # updates; 0: at validations, which always save
     tensorboard: bool = False
+    made_for: int = 0  # examples (of a running text: tokens) that these values were chosen for; 0: for any number
 
     def __post_init__(self) -> None:
         for name in ("tokens", "accumulate", "log_every", "keep"):
             self._expect(name, getattr(self, name) >= 1, "1 or more")
-        for name in ("warmup", "validate_every", "decode", "patience", "average", "checkpoint_every", "threads"):
+        for name in (
+            "warmup",
+            "validate_every",
+            "decode",
+            "patience",
+            "average",
+            "checkpoint_every",
+            "threads",
+            "made_for",
+        ):
             self._expect(name, getattr(self, name) >= 0, "0 or more")
         for name in ("epochs", "steps", "minutes"):
             limit = getattr(self, name)
             self._expect(name, limit is None or (limit > 0 and math.isfinite(limit)), "more than 0")
-        for name in ("weight_decay", "clip"):
+        for name in ("weight_decay", "clip", "made_for"):
             value = getattr(self, name)
             self._expect(name, value >= 0 and math.isfinite(value), "0 or more")
         self._expect("learning_rate", 0 < self.learning_rate < math.inf, "more than 0")
@@ -77,21 +90,6 @@ class Settings:
     def _expect(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
             raise SeqloomError(f"train.{name} = {getattr(self, name)} cannot be used: it must be {expected}")
-
-    @property
-    def epoch_limit(self) -> float | None:
-        if self.epochs is None and self.steps is None and self.minutes is None:
-            return 20.0
-        return self.epochs
-
-    def progress(self, *, step: int, epochs: float, seconds: float) -> float:
-        """How much of the training is over, from 0 to 1: the limit that is nearest decides."""
-        shares = [
-            done / limit
-            for done, limit in ((step, self.steps), (epochs, self.epoch_limit), (seconds / 60, self.minutes))
-            if limit is not None
-        ]
-        return min(max(shares), 1.0)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ class Study:
             out=folder,
             valid=data.valid,
             settings=[*own, *settings],
+            as_written=True,
             resume=(folder / "format.json").exists(),
         )
         if model.summary is None or model.summary.stopped == "interrupted":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqloom.config.settings import Settings
+from seqloom.contracts import Objective
 from seqloom.data.batching import Plan
 from seqloom.train import processes
 from seqloom.train.prefetch import Prefetch
@@ -86,3 +87,9 @@ class Batches:
 
     def close(self) -> None:
         self.prefetch.close()
+
+
+def changes_of(augment: Change | None, objective: Objective) -> list[Change]:
+    """What is done to each batch before it is used."""
+    prepares = type(objective).prepare is not Objective.prepare
+    return [change for change in (augment, objective.prepare if prepares else None) if change]

@@ -14,11 +14,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from seqloom.compute.threads import choose_threads
 from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
 from seqloom.storage import weights
-from seqloom.storage.environment import store_environment, stored_threads
+from seqloom.storage.environment import store_environment
 from seqloom.storage.run import Checkpoint, Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches
@@ -57,8 +56,6 @@ class Checkpointer:
     def resume(self) -> list[str]:
         """Continue from the newest checkpoint, if there is one; lines for the display."""
         newest = self.run.newest()
-        if self.training.device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
-            choose_threads(self.settings.threads, stored_threads(self.run.path) if newest else 0)
         lines = self.load(newest) if newest else []
         if processes.is_lead():
             self.run.truncate_metrics(self.state.metrics)

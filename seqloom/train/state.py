@@ -10,6 +10,21 @@ from seqloom.storage.history import Results
 
 
 @dataclass
+class Budget:
+    """How the minutes of a training are used."""
+
+    minutes: float  # the limit that the number of updates was chosen for
+    preparation: float  # seconds before the first update
+    validation: float  # seconds of the last validation
+    longest: int  # updates that there may be at most, if the training is faster than measured
+    planned: int = 0  # updates, where their number was changed since; 0: as the settings say
+    instead_of: int = 0  # the number that was changed
+    step: int = 0  # when the time was checked last
+    seconds: float = 0.0  # of updates, when the time was checked last
+    validating: float = 0.0  # seconds of all validations
+
+
+@dataclass
 class TrainingState:
     """How far a training is. Stored in the trainer.json of a checkpoint, under these names."""
 
@@ -24,10 +39,13 @@ class TrainingState:
     best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
     window: dict[str, float] = field(default_factory=dict)  # sums since the last line of metrics.jsonl
     metrics: int = 0  # bytes of metrics.jsonl
+    budget: Budget | None = None  # with a limit in minutes
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Take the numbers of a checkpoint."""
         vars(self).update(vars(TrainingState(**stored)))
+        if isinstance(self.budget, dict):
+            self.budget = Budget(**self.budget)
 
     def add_validation(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
         """Add a validation to the `keep` best; whether it is the best so far. The sign is +1 if higher is better."""

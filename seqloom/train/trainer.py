@@ -2,12 +2,13 @@
 
 Batches are a pure function of the seed and the epoch; drop-out is one of the seed, the step and the micro-batch. So a
 resumed training equals an unbroken one bit for bit, and two processes that share an update equal one that makes all of
-it. Only a limit in minutes breaks this: then schedules depend on wall time.
+it. This holds with a limit in minutes too, unless the machine becomes much slower or faster than it was measured to be.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from seqloom.errors import SeqloomError
 from seqloom.storage.history import Results, Summary
 from seqloom.storage.run import Run
 from seqloom.train import processes
-from seqloom.train.batches import Batches, Change
+from seqloom.train.batches import Batches, Change, changes_of
 from seqloom.train.display import Display
 from seqloom.train.interruption import Interruption
 from seqloom.train.log import SUMS, Log
@@ -32,7 +33,7 @@ from seqloom.train.nonfinite import Fault, skip_update
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.resume import Checkpointer
 from seqloom.train.schedule import TrainingSchedule
-from seqloom.train.state import TrainingState
+from seqloom.train.state import Budget, TrainingState
 from seqloom.train.training import Training
 from seqloom.train.validation import Evaluate, Validation
 from seqloom.types import Batch, Loss
@@ -61,6 +62,7 @@ class Trainer:
         evaluate: Evaluate | None = None,
         higher_is_better: Callable[[str], bool] = lambda name: True,
         display: Display | None = None,
+        budget: Budget | None = None,
     ):
         processes.check_accumulate(settings.accumulate)
         for name, corpus in (("training", train), ("validation", valid)):
@@ -68,7 +70,7 @@ class Trainer:
                 raise SeqloomError(f"the {name} set is empty: give at least one example")
         device = choose_device(settings.device)
         processes.begin(device)
-        self.run, self.settings, self.state = run, settings, TrainingState()
+        self.run, self.settings, self.state = run, settings, TrainingState(budget=budget)
         self.display = display if display is not None and processes.is_lead() else Display.quiet()
         self.training = Training(
             model,
@@ -80,8 +82,7 @@ class Trainer:
         )
         self.parallel = processes.wrap(self.training)
         self.optimiser = NamedOptimiser(self.training, settings)
-        prepares = type(objective).prepare is not Objective.prepare
-        changes = [change for change in (augment, objective.prepare if prepares else None) if change]
+        changes = changes_of(augment, objective)
         self.batches = Batches(
             train, collate=collate, plan=plan, changes=changes, settings=settings, seed=seed, state=self.state
         )
@@ -111,8 +112,10 @@ class Trainer:
         with self.interruption, self.display, closing(self.batches):
             parameters = sum(value.numel() for value in self.training.model.parameters())
             self.log.start(parameters, self.schedule.total_updates())
+            self.keep_to_time()  # resumed with other minutes, it may go on
             while not (stopped := self.schedule.reason_to_stop() or ("interrupted" if self.interrupted else "")):
                 self.update()
+                self.keep_to_time()
                 if self.schedule.validation_is_due():
                     self.validate()
                 elif self.schedule.checkpoint_is_due():
@@ -184,8 +187,17 @@ class Trainer:
         self.interrupted = interruptions > 0
         return dict(zip(names, totals, strict=True)), fault
 
+    def keep_to_time(self) -> None:
+        if changed := self.schedule.keep_to_time():
+            self.display.say(changed)
+            self.display.total_steps = self.schedule.total_updates()
+
     def validate(self) -> None:
+        began = time.monotonic()
         is_best = self.validation.validate()
+        if budget := self.state.budget:
+            budget.validation = processes.broadcast(time.monotonic() - began, self.training.device)
+            budget.validating += budget.validation
         self.save()
         if is_best and processes.is_lead():
             self.run.publish(self.training.weights())

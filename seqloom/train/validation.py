@@ -137,18 +137,27 @@ class Validation:
 
 
 def greedy_evaluation(
-    task: Task, full: dict[str, Any], examples: Sequence[Example], trust: bool, asked: Mapping[str, Any]
+    task: Task,
+    full: dict[str, Any],
+    examples: Sequence[Example],
+    trust: bool,
+    asked: Mapping[str, Any],
+    mean_length: bool = False,
 ) -> Evaluate | None:
-    """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display."""
+    """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display.
+
+    With `mean_length` outputs are cut at the mean length of the references: to measure the time of a trained model.
+    """
     if task.source is None or not task.metrics:
         return None
     sources, references = task.references(examples)
     count = full["train"]["decode"] or len(sources)
     sources, references = list(islice(sources, count)), list(islice(references, count))
-    longest = max(len(task.target.encode(target)) for targets in references for target in targets)
+    lengths = [len(task.target.encode(target)) for targets in references for target in targets]
     # An untrained model would write up to its own length limit, which may be far.
+    limit = round(sum(lengths) / len(lengths)) + 1 if mean_length else 2 * max(lengths) + 10
     kind = "prefix_beam" if full["search"]["type"] == "prefix_beam" else "beam"
-    table = {"type": kind, "beam_size": 1, "maximum_length": 2 * longest + 10}
+    table = {"type": kind, "beam_size": 1, "maximum_length": limit}
     if kind == "prefix_beam":
         table["symbols_per_state"] = full["search"]["symbols_per_state"]
     greedy = build_part("search", table, "search", trust)

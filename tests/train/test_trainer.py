@@ -166,7 +166,8 @@ def test_the_names_in_trainer_json_are_those_of_earlier_checkpoints(tmp_path: Pa
     stored = tiny_run(tmp_path).newest().trainer()  # type: ignore[union-attr]
     assert stored.keys() == {"standing", "scalars", "order"}
     assert stored["standing"].keys() == {
-        *("step", "epoch", "batch", "seconds", "validated", "stale", "halvings", "faults", "best", "window", "metrics")
+        *("step", "epoch", "batch", "seconds", "validated", "stale", "halvings", "faults", "best", "window", "metrics"),
+        "budget",
     }
     assert stored["standing"]["window"].keys() >= {"total", "count", "symbols", "since", "first"}
     assert stored["order"].keys() == {"optimiser", "ema", "seed", "tokens", "accumulate", "examples", "symbols"}

@@ -1,0 +1,218 @@
+"""A recipe fitted to the data and the time that are there, and the forecast of its training."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqloom.compute.precision import choose_precision
+from seqloom.config import budget
+from seqloom.config.budget import Speed
+from seqloom.config.recipes import override, packaged
+from seqloom.config.settings import build_settings
+from seqloom.contracts import Objective, Task
+from seqloom.data.dataset import Dataset
+from seqloom.data.readers import examples
+from seqloom.nn.model import Model
+from seqloom.train import forecast, processes
+from seqloom.train.batches import Batches, changes_of
+from seqloom.train.display import Display
+from seqloom.train.recipe import Data, Recipe
+from seqloom.train.state import Budget, TrainingState
+from seqloom.train.training import Training
+from seqloom.train.validation import greedy_evaluation
+
+MEASURED = 0.03  # share of the minutes that measuring may take
+SECONDS = 5.0  # of measuring, at most
+DECODED = 32  # examples whose decoding is timed
+WORTH_MEASURING = 100  # updates
+
+
+class Planning:
+    """Which keys of a recipe may be changed: none that was set by hand, and none but those of a packaged recipe."""
+
+    def __init__(
+        self, recipe: str | Path | Recipe | None, given: Recipe, settings: Sequence[str], as_written: bool = False
+    ):
+        by_hand = override({}, list(settings))
+        names = {name.replace("-", "_") for name in packaged()}
+        is_packaged = recipe is None or (isinstance(recipe, str) and recipe.replace("-", "_") in names)
+        self.fits = is_packaged and not as_written and "init" not in by_hand
+        self.as_written = as_written
+        self.by_hand = {*dotted(by_hand if self.fits else given)}
+
+    def allowed(self, changes: budget.Changes) -> budget.Changes:
+        return {key: value for key, value in changes.items() if key not in self.by_hand}
+
+    def fit_vocabulary(self, full: Recipe, data: Data) -> Recipe:
+        if not self.fits or not (changes := self.allowed(budget.fit_vocabulary(full, 0))):
+            return full
+        data = full["data"].get("train") if data is None else data
+        most = 4 * max(budget.get(full, key) for key in changes)
+        options = {name: full["data"][name] for name in ("skip_bad", "max_characters")}
+        columns = 1 if full["task"].get("source") is None else 2
+        count = sum(1 for _ in islice(examples(data, columns, **options), most)) if data is not None else most
+        return budget.apply(full, self.allowed(budget.fit_vocabulary(full, count)))
+
+    def fit_to_data(self, full: Recipe, task: Task, data: Dataset, display: Display) -> Recipe:
+        if not self.fits:
+            return full
+        size = int(data.train.lengths[:, 1].sum()) if task.running else len(data.train)
+        changes = budget.fit_to_data(full, size, updates_per_epoch(full, task, data), self.by_hand)
+        if changes:
+            unit = "tokens" if task.running else "examples"
+            display.say(f"Fitted to {size:,} {unit} (written for {full['train']['made_for']:,}): {in_words(changes)}.")
+        return budget.apply(full, changes)
+
+    def fit_to_time(
+        self,
+        full: Recipe,
+        task: Task,
+        data: Dataset,
+        model: Model,
+        objective: Objective,
+        device: torch.device,
+        began: float,
+        trust: bool,
+        display: Display,
+    ) -> tuple[Recipe, Budget | None]:
+        """Turn minutes into updates; say what will be done, and what to look out for."""
+        minutes, per_epoch = full["train"].get("minutes"), updates_per_epoch(full, task, data)
+        needed = needed_updates(full["train"], per_epoch)
+        measure = Measurement(full, task, data, model, objective, device, trust)
+        plan = speed = None
+        if minutes is not None:
+            total = 60 * minutes - (time.monotonic() - began)
+            allowance = min(SECONDS, MEASURED * 60 * minutes)
+            speed = measure.speed(full, allowance / 2)
+            if self.fits and "train.tokens" not in self.by_hand:
+                wanted = min(budget.UPDATES, needed)
+                tokens = budget.smaller_batch(full["train"], speed, total, wanted)
+                if tokens != full["train"]["tokens"]:
+                    full = budget.apply(full, {"train.tokens": tokens})
+                    needed = needed_updates(full["train"], per_epoch)
+                    speed = measure.speed(full, allowance / 2, speed.validation)
+            free = self.fits and not {"train.epochs", "train.steps"} & self.by_hand
+            longest = needed * (budget.LONGER if free else 1)
+            preparation = time.monotonic() - began
+            changes = budget.fit_to_time(full["train"], longest, speed, 60 * minutes - preparation)
+            if "train.steps" in self.by_hand or self.as_written:
+                changes = {"train.steps": min(changes["train.steps"], needed)}
+            else:
+                changes = self.allowed(changes)
+            full = budget.apply(full, processes.broadcast(changes, device))
+            plan = Budget(minutes, preparation, speed.validation, longest)
+        elif needed >= WORTH_MEASURING:
+            speed = measure.speed(full, 1.0, validation=0.0, most=math.ceil(0.02 * needed))
+        settings = build_settings(full)
+        updates = needed_updates(full["train"], per_epoch)
+        seconds = None if speed is None else updates * speed.update
+        if plan is not None and speed is not None:
+            validations = updates / (settings.validate_every or per_epoch(settings.tokens))
+            seconds = plan.preparation + updates * speed.update + (validations + 1) * speed.validation
+        lengths = data.train.lengths.max(axis=0)
+        source = int(lengths[0]) if task.source is not None else 0
+        target = 0 if task.running else int(lengths[1])
+        found = forecast.Forecast(updates, settings.tokens, speed, needed, seconds, source, target)
+        display.say(found.line())
+        for line in forecast.warnings(found, settings, data.train, data.valid):
+            display.say(line)
+        return full, plan
+
+
+class Measurement:
+    """How fast a training is, measured on a copy of its model."""
+
+    def __init__(
+        self,
+        full: Recipe,
+        task: Task,
+        data: Dataset,
+        model: Model,
+        objective: Objective,
+        device: torch.device,
+        trust: bool,
+    ):
+        self.task, self.data, self.trust, self.device = task, data, trust, device
+        precision = choose_precision(full["train"]["precision"], device)
+        self.training = Training(model, objective, device=device, precision=precision, seed=full["seed"])
+
+    def speed(self, full: Recipe, seconds: float, validation: float | None = None, most: int = 1000) -> Speed:
+        """Speed with these settings. A validation that is given is not measured again."""
+        settings, task, data = build_settings(full), self.task, self.data
+        batches = Batches(
+            data.train,
+            collate=task.collate,
+            plan=task.plan,
+            changes=changes_of(task.augment if task.augments else None, self.training.objective),
+            settings=settings,
+            seed=full["seed"],
+            state=TrainingState(),
+        )
+        try:
+            share = seconds if validation is not None else seconds / 2
+            update, rate = forecast.measure_update(self.training, batches, settings, share, most)
+            if validation is None:
+                plan = task.in_order(data.valid.lengths, settings.tokens)
+                decode = lambda: self.decoding(full)  # noqa: E731
+                validation = forecast.measure_validation(self.training, data.valid, plan, batches, decode)
+        finally:
+            batches.close()
+        return Speed(*processes.broadcast([update, rate, validation], self.device))
+
+    def decoding(self, full: Recipe) -> float:
+        """Seconds that the outputs of a validation take."""
+        valid, task = self.data.valid_examples, self.task
+        some = valid[:: max(len(valid) // DECODED, 1)][:DECODED]
+        evaluate = greedy_evaluation(
+            task, full, some, self.trust, self.training.objective.predict_options, mean_length=True
+        )
+        if evaluate is None:
+            return 0.0
+        began = time.monotonic()
+        evaluate(self.training.model)
+        count = min(full["train"]["decode"] or len(valid), len(valid))
+        return forecast.UNFORCED * (time.monotonic() - began) * count / len(some)
+
+
+def updates_per_epoch(full: Recipe, task: Task, data: Dataset) -> Callable[[int], int]:
+    """How many updates an epoch has, by the tokens of a batch."""
+    accumulate, known = full["train"]["accumulate"], dict[int, int]()
+
+    def count(tokens: int) -> int:
+        if tokens not in known:
+            plan = task.plan(data.train.lengths, tokens, full["seed"], 0, accumulate)
+            known[tokens] = max(math.ceil(len(plan) / accumulate), 1)
+        return known[tokens]
+
+    return count
+
+
+def needed_updates(train: dict[str, Any], per_epoch: Callable[[int], int]) -> int:
+    """How many updates the limits allow that are not minutes."""
+    epochs, steps = train.get("epochs"), train.get("steps")
+    if epochs is None and steps is None:
+        epochs = budget.EPOCHS
+    limits = [] if steps is None else [steps]
+    if epochs is not None:
+        limits.append(math.ceil(epochs * per_epoch(train["tokens"])))
+    return max(min(limits), 1)
+
+
+def dotted(table: Recipe, prefix: str = "") -> Iterable[str]:
+    """The keys of a recipe, "train.tokens" and so on."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from dotted(value, f"{prefix}{name}.")
+        yield f"{prefix}{name}"
+
+
+def in_words(changes: budget.Changes) -> str:
+    shown = {key: value for key, value in changes.items() if value is not None}
+    return ", ".join(f"{key} = {value}" for key, value in shown.items())

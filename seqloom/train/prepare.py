@@ -1,0 +1,166 @@
+"""Everything before the first update: recipe, data, model, and a forecast. Nothing is written yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from seqloom.compute.device import choose_device
+from seqloom.compute.threads import choose_threads
+from seqloom.config.build import build_model, build_objective, build_task
+from seqloom.config.check import check_recipe
+from seqloom.config.complete import complete
+from seqloom.config.recipes import override
+from seqloom.contracts import Head, Objective, Task
+from seqloom.data import dataset
+from seqloom.data.cache import cache_folder
+from seqloom.data.lines import repeatable
+from seqloom.errors import SeqloomError
+from seqloom.nn.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.storage.environment import stored_threads
+from seqloom.storage.run import Run
+from seqloom.storage.toml import write_toml
+from seqloom.storage.weights import load_file
+from seqloom.train import processes
+from seqloom.train.display import Display
+from seqloom.train.planning import Planning
+from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run, resumed_recipe
+from seqloom.train.state import Budget
+from seqloom.types import Batch, Output
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A training that could begin."""
+
+    recipe: Recipe  # every default filled in, fitted to the data and the time
+    task: Task  # its codecs fitted
+    data: dataset.Dataset
+    model: Model
+    objective: Objective
+    run: Run | None  # to resume
+    budget: Budget | None  # of a limit in minutes
+
+
+def prepare_training(
+    data: Data = None,
+    recipe: str | Path | Recipe | None = None,
+    *,
+    out: str | Path,
+    valid: Data = None,
+    settings: Sequence[str] = (),
+    minutes: float | None = None,
+    as_written: bool = False,
+    resume: bool = False,
+    trust: bool = False,
+    display: Display,
+) -> Ready:
+    """The arguments are those of `fit`."""
+    began = time.monotonic()
+    settings = [*settings, *([] if minutes is None else [f"train.minutes={float(minutes)}"])]
+    run = open_to_resume(out) if resume else None
+    if run is None:
+        Run.refuse_existing(out)
+    with repeatable(data, cache_folder()) as rows, repeatable(valid, cache_folder()) as valid_rows:
+        # 1. The recipe, every default filled in, and its task. The codecs of an earlier run are loaded with it.
+        if run is not None:
+            full = resumed_recipe(run, recipe, settings, trust)
+            if processes.is_lead():
+                write_toml(full, run.path / "config.toml")
+            task = build_task(full, trust).load(run.path)
+        else:
+            given, origin = choose_recipe(recipe, rows, settings, trust, display)
+            given = override(given, list(settings))
+            planning = Planning(recipe, given, settings, as_written)
+            full = planning.fit_vocabulary(complete(given, origin, trust), rows)
+            task = build_task(full, trust)
+            if "init" in full:
+                task.load(initial_run(full, trust).path)
+        processes.check_accumulate(full["train"]["accumulate"])
+        check_recipe(full, trust)
+        device = choose_device(full["train"]["device"])
+        processes.begin(device)
+        if device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
+            choose_threads(full["train"]["threads"], stored_threads(run.path) if run and run.newest() else 0)
+
+        # 2. The data, read and encoded.
+        prepared = prepare_data(full, task, rows, valid_rows, fit=run is None and "init" not in full)
+    for line in prepared.report.lines():
+        display.say(line)
+    if run is None:
+        add_data(full, given, data, valid, prepared.report)
+        full = planning.fit_to_data(full, task, prepared, display)
+
+    # 3. The model and its objective, tried on one example.
+    torch.manual_seed(full["seed"])
+    model = build_model(full, task.source, task.target, trust)
+    output = try_batch(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
+    if isinstance(model.decoder, Head):  # some heads take targets of one length only
+        try_batch(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
+    if run is None and "init" in full:
+        load_initial_weights(initial_run(full, trust), model, full)
+    objective = build_objective(full, task, model.decoder, trust)
+    if isinstance(objective, CrossEntropy):
+        objective.refuse_unknown(output)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith(objective.trains))
+
+    # 4. The time that it will take.
+    budget = None
+    if run is None:
+        full, budget = planning.fit_to_time(full, task, prepared, model, objective, device, began, trust, display)
+    return Ready(full, task, prepared, model, objective, run, budget)
+
+
+def open_to_resume(out: str | Path) -> Run:
+    run = Run.open(out, writing=processes.is_lead())
+    if run.newest() is None and run.weights.exists():
+        raise SeqloomError(f"{out} has no checkpoint to continue from: start from its weights with --init {out}")
+    return run
+
+
+def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
+    """Read and encode; the lead process first, so that the others find the result in the cache."""
+    data = full["data"].get("train") if data is None else data
+    valid = full["data"].get("valid") if valid is None else valid
+    if data is None:
+        raise SeqloomError("no training data: give --data FILE, or data.train in the recipe")
+    with processes.lead_first():
+        return dataset.prepare(
+            data,
+            valid,
+            source=task.source,
+            target=task.target,
+            joint=task.joint,
+            seed=full["seed"],
+            cache=cache_folder(),
+            skip_bad=full["data"]["skip_bad"],
+            max_characters=full["data"]["max_characters"],
+            fit=fit,
+            running=task.running,
+            check=task.check,
+        )
+
+
+@torch.no_grad()
+def try_batch(model: Model, batch: Batch) -> Output:
+    """One example through the whole model, to see whether its parts fit."""
+    try:
+        output: Output = model(batch)
+        return output
+    except ValueError as error:
+        raise SeqloomError(f"encoder and decoder do not fit: {error}") from error
+
+
+def load_initial_weights(run: Run, model: Model, full: Recipe) -> None:
+    """Load the weights of a run; an agent takes those of its translator from a run without an agent."""
+    translator = getattr(model.decoder, "translator", None)
+    if translator is None or run.recipe()["decoder"]["type"] == full["decoder"]["type"]:
+        load_file(model, run.weights)
+    else:
+        load_file(Model(model.encoder, translator), run.weights)
