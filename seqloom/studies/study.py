@@ -64,6 +64,7 @@ class Variant:
     recipe: str | None = None
     data: Callable[[Path], Splits] | None = None
     init: str = ""  # the variant whose run of the same seed it starts from
+    minutes: float | None = None  # what a newcomer types: no recipe, and so many minutes
 
 
 @dataclass(frozen=True)
@@ -126,14 +127,16 @@ class Study:
         if variant.init:
             own.append(f"init={self.folder(name, variant.init, out, seed)}")
         data = (variant.data or self.data)(out / "runs" / "data")
+        resume = (folder / "format.json").exists()
         model = fit(
             data.train,
-            variant.recipe or self.recipe,
+            None if variant.minutes else variant.recipe or self.recipe,
             out=folder,
             valid=data.valid,
             settings=[*own, *settings],
-            as_written=True,
-            resume=(folder / "format.json").exists(),
+            minutes=None if resume else variant.minutes,
+            as_written=not variant.minutes,
+            resume=resume,
         )
         if model.summary is None or model.summary.stopped == "interrupted":
             raise SeqloomError(f"{name} was interrupted and saved: run the same command to resume it")

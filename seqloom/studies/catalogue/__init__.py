@@ -2,6 +2,7 @@
 
 from seqloom.studies.catalogue.cells import STUDIES as CELLS
 from seqloom.studies.catalogue.copying import STUDIES as COPYING
+from seqloom.studies.catalogue.front_door import STUDIES as FRONT_DOOR
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
@@ -21,4 +22,5 @@ STUDIES: dict[str, Study] = {
     **COPYING,
     **STORIES,
     **PONDERING,
+    **FRONT_DOOR,
 }
