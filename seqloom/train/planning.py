@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from seqloom.compute.device import choose_device
 from seqloom.compute.precision import choose_precision
 from seqloom.config import budget
 from seqloom.config.budget import Speed
@@ -20,6 +20,7 @@ from seqloom.contracts import Objective, Task
 from seqloom.data.dataset import Dataset
 from seqloom.data.readers import examples
 from seqloom.nn.model import Model
+from seqloom.storage.run import Run
 from seqloom.train import forecast, processes
 from seqloom.train.batches import Batches, changes_of
 from seqloom.train.display import Display
@@ -32,6 +33,20 @@ MEASURED = 0.03  # share of the minutes that measuring may take
 SECONDS = 5.0  # of measuring, at most
 DECODED = 32  # examples whose decoding is timed
 WORTH_MEASURING = 100  # updates
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A training that could begin."""
+
+    recipe: Recipe  # every default filled in, fitted to the data and the time
+    task: Task  # its codecs fitted
+    data: Dataset
+    model: Model
+    objective: Objective
+    trust: bool
+    run: Run | None = None  # to resume
+    budget: Budget | None = None  # of a limit in minutes
 
 
 class Planning:
@@ -70,78 +85,59 @@ class Planning:
             display.say(f"Fitted to {size:,} {unit} (written for {full['train']['made_for']:,}): {in_words(changes)}.")
         return budget.apply(full, changes)
 
-    def fit_to_time(
-        self,
-        full: Recipe,
-        task: Task,
-        data: Dataset,
-        model: Model,
-        objective: Objective,
-        device: torch.device,
-        began: float,
-        trust: bool,
-        display: Display,
-    ) -> tuple[Recipe, Budget | None]:
+    def fit_to_time(self, ready: Ready, began: float, display: Display) -> Ready:
         """Turn minutes into updates; say what will be done, and what to look out for."""
-        minutes, per_epoch = full["train"].get("minutes"), updates_per_epoch(full, task, data)
-        needed = needed_updates(full["train"], per_epoch)
-        measure = Measurement(full, task, data, model, objective, device, trust)
-        plan = speed = None
+        full, per_epoch = ready.recipe, updates_per_epoch(ready.recipe, ready.task, ready.data)
+        minutes, needed = full["train"].get("minutes"), needed_updates(full["train"], per_epoch)
+        measurement, plan, speed = Measurement(ready), None, None
         if minutes is not None:
-            total = 60 * minutes - (time.monotonic() - began)
-            allowance = min(SECONDS, MEASURED * 60 * minutes)
-            speed = measure.speed(full, allowance / 2)
+            allowance = min(SECONDS, MEASURED * 60 * minutes) / 2
+            speed = measurement.speed(full, allowance)
             if self.fits and "train.tokens" not in self.by_hand:
-                wanted = min(budget.UPDATES, needed)
-                tokens = budget.smaller_batch(full["train"], speed, total, wanted)
+                left = 60 * minutes - (time.monotonic() - began)
+                tokens = budget.smaller_batch(full["train"], speed, left, min(budget.UPDATES, needed))
                 if tokens != full["train"]["tokens"]:
                     full = budget.apply(full, {"train.tokens": tokens})
                     needed = needed_updates(full["train"], per_epoch)
-                    speed = measure.speed(full, allowance / 2, speed.validation)
+                    speed = measurement.speed(full, allowance, speed.validation)
             free = self.fits and not {"train.epochs", "train.steps"} & self.by_hand
             longest = needed * (budget.LONGER if free else 1)
             preparation = time.monotonic() - began
             changes = budget.fit_to_time(full["train"], longest, speed, 60 * minutes - preparation)
             if "train.steps" in self.by_hand or self.as_written:
-                changes = {"train.steps": min(changes["train.steps"], needed)}
+                changes = {"train.steps": changes["train.steps"]}
             else:
                 changes = self.allowed(changes)
-            full = budget.apply(full, processes.broadcast(changes, device))
+            full = budget.apply(full, processes.broadcast(changes, measurement.device))
             plan = Budget(minutes, preparation, speed.validation, longest)
         elif needed >= WORTH_MEASURING:
-            speed = measure.speed(full, 1.0, validation=0.0, most=math.ceil(0.02 * needed))
-        settings = build_settings(full)
-        updates = needed_updates(full["train"], per_epoch)
+            speed = measurement.speed(full, 1.0, validation=0.0, most=math.ceil(0.02 * needed))
+        settings, updates = build_settings(full), needed_updates(full["train"], per_epoch)
         seconds = None if speed is None else updates * speed.update
-        if plan is not None and speed is not None:
+        if speed is not None and plan is not None and seconds is not None:
             validations = updates / (settings.validate_every or per_epoch(settings.tokens))
-            seconds = plan.preparation + updates * speed.update + (validations + 1) * speed.validation
-        lengths = data.train.lengths.max(axis=0)
-        source = int(lengths[0]) if task.source is not None else 0
-        target = 0 if task.running else int(lengths[1])
+            seconds += plan.preparation + (validations + 1) * speed.validation
+        lengths = ready.data.train.lengths.max(axis=0)
+        source = int(lengths[0]) if ready.task.source is not None else 0
+        target = 0 if ready.task.running else int(lengths[1])
         found = forecast.Forecast(updates, settings.tokens, speed, needed, seconds, source, target)
         display.say(found.line())
-        for line in forecast.warnings(found, settings, data.train, data.valid):
+        for line in forecast.warnings(found, settings, ready.data.train, ready.data.valid):
             display.say(line)
-        return full, plan
+        return replace(ready, recipe=full, budget=plan)
 
 
 class Measurement:
     """How fast a training is, measured on a copy of its model."""
 
-    def __init__(
-        self,
-        full: Recipe,
-        task: Task,
-        data: Dataset,
-        model: Model,
-        objective: Objective,
-        device: torch.device,
-        trust: bool,
-    ):
-        self.task, self.data, self.trust, self.device = task, data, trust, device
-        precision = choose_precision(full["train"]["precision"], device)
-        self.training = Training(model, objective, device=device, precision=precision, seed=full["seed"])
+    def __init__(self, ready: Ready):
+        settings = build_settings(ready.recipe)
+        self.task, self.data, self.trust = ready.task, ready.data, ready.trust
+        self.device = choose_device(settings.device)
+        precision = choose_precision(settings.precision, self.device)
+        self.training = Training(
+            ready.model, ready.objective, device=self.device, precision=precision, seed=ready.recipe["seed"]
+        )
 
     def speed(self, full: Recipe, seconds: float, validation: float | None = None, most: int = 1000) -> Speed:
         """Speed with these settings. A validation that is given is not measured again."""

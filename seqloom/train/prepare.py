@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,7 +14,7 @@ from seqloom.config.build import build_model, build_objective, build_task
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override
-from seqloom.contracts import Head, Objective, Task
+from seqloom.contracts import Head, Task
 from seqloom.data import dataset
 from seqloom.data.cache import cache_folder
 from seqloom.data.lines import repeatable
@@ -28,23 +27,9 @@ from seqloom.storage.toml import write_toml
 from seqloom.storage.weights import load_file
 from seqloom.train import processes
 from seqloom.train.display import Display
-from seqloom.train.planning import Planning
+from seqloom.train.planning import Planning, Ready
 from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run, resumed_recipe
-from seqloom.train.state import Budget
 from seqloom.types import Batch, Output
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A training that could begin."""
-
-    recipe: Recipe  # every default filled in, fitted to the data and the time
-    task: Task  # its codecs fitted
-    data: dataset.Dataset
-    model: Model
-    objective: Objective
-    run: Run | None  # to resume
-    budget: Budget | None  # of a limit in minutes
 
 
 def prepare_training(
@@ -111,10 +96,8 @@ def prepare_training(
         parameter.requires_grad_(name.startswith(objective.trains))
 
     # 4. The time that it will take.
-    budget = None
-    if run is None:
-        full, budget = planning.fit_to_time(full, task, prepared, model, objective, device, began, trust, display)
-    return Ready(full, task, prepared, model, objective, run, budget)
+    ready = Ready(full, task, prepared, model, objective, trust, run)
+    return ready if run is not None else planning.fit_to_time(ready, began, display)
 
 
 def open_to_resume(out: str | Path) -> Run:

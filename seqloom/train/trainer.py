@@ -8,7 +8,6 @@ it. This holds with a limit in minutes too, unless the machine becomes much slow
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
@@ -193,11 +192,7 @@ class Trainer:
             self.display.total_steps = self.schedule.total_updates()
 
     def validate(self) -> None:
-        began = time.monotonic()
         is_best = self.validation.validate()
-        if budget := self.state.budget:
-            budget.validation = processes.broadcast(time.monotonic() - began, self.training.device)
-            budget.validating += budget.validation
         self.save()
         if is_best and processes.is_lead():
             self.run.publish(self.training.weights())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -60,11 +61,14 @@ class Validation:
 
     def validate(self) -> bool:
         """Measure the weights to predict with; whether they are the best so far."""
-        average, model = self.training.average, self.training.model
+        average, model, began = self.training.average, self.training.model, time.monotonic()
         with average.applied(model) if average else nullcontext():
             results = self.measure()
         best = self.state.add_validation(results, results[self.select_by], sign=self.sign, keep=self.settings.keep)
         self.log.validation(results, best)
+        if budget := self.state.budget:
+            budget.validation = processes.broadcast(time.monotonic() - began, self.training.device)
+            budget.validating += budget.validation
         return best
 
     @torch.no_grad()
