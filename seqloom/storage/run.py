@@ -3,7 +3,7 @@
     format.json         {"format": 1, "seqloom": "0.1.0"}
     config.toml         the recipe, every default filled in
     model.safetensors   the weights that predictions use: the best, or an average of the best
-    metrics.jsonl       one object per line, "kind": "train" or "valid"
+    metrics.jsonl       one object per line, "kind": "start" (before the first update), "train" or "valid"
     environment.json    what results depend on to the last bit, beside the recipe
     checkpoints/step-00001234/{model.safetensors, optimiser.safetensors, trainer.json}
 
@@ -123,6 +123,10 @@ class Run:
     def publish(self, tensors: Mapping[str, Tensor]) -> None:
         """Make these the weights that predictions use."""
         weights.save_file(tensors, self.weights)
+
+    def withdraw(self) -> None:
+        """Leave no weights to predict with: the training failed."""
+        self.weights.unlink(missing_ok=True)
 
     @property
     def _folder(self) -> Path:

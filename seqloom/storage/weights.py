@@ -66,7 +66,9 @@ def read(path: Path) -> Weights:
     try:
         return safetensors.torch.load_file(path)
     except FileNotFoundError:
-        raise SeqloomError(f"{path}: no such weights file; is the training of this run finished?") from None
+        raise SeqloomError(
+            f"{path}: no such weights file; the training of this run is not finished, or has failed"
+        ) from None
     except (safetensors.SafetensorError, OSError) as problem:
         raise SeqloomError(
             f"{path}: not a complete safetensors file ({problem}); copy it again or use another checkpoint"

@@ -11,6 +11,7 @@ from seqloom.predictor import Predictor
 from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.display import Display
+from seqloom.train.divergence import guess_loss
 from seqloom.train.prepare import prepare_training
 from seqloom.train.recipe import Data, Recipe
 from seqloom.train.trainer import Trainer
@@ -69,6 +70,7 @@ def fit(
         higher_is_better=task.higher_is_better,
         display=display,
         budget=ready.budget,
+        guess=guess_loss(task.target, fine_tuned="init" in full),
     )
     summary = trainer.fit()
     return Predictor(System(ready.model, task, full, run.path, trust), summary)

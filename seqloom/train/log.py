@@ -40,14 +40,23 @@ class Log:
         state, window = self.state, self.state.window
         for name, value in sums.items():
             window[name] = window.get(name, 0.0) + value
+        window["updates"] = window.get("updates", 0.0) + 1
+        window["clipped"] = window.get("clipped", 0.0) + (0 < self.settings.clip < gradient_norm)
         elapsed = max(state.seconds - window.setdefault("since", state.seconds), 1e-9)
         rate = (window["symbols"] - window.setdefault("first", sums["symbols"])) / elapsed  # tokens per second
         speed = {"learning_rate": learning_rate, "gradient_norm": gradient_norm}
         self.display.update(step=state.step, epoch=state.epoch, loss=sums["total"] / sums["count"], rate=rate, **speed)
         if state.step % self.settings.log_every == 0:
             means = {name: window[name] / window["count"] for name in sums if name not in SUMS}
+            means |= {"clipped": window["clipped"] / window["updates"]} if self.settings.clip else {}
+            means |= {"skipped": window["skipped"]} if "skipped" in window else {}
             self.write({"kind": "train"}, {"loss": window["total"] / window["count"], **means, **speed}, rate=rate)
             state.window = {}
+
+    def skip(self, reason: str) -> None:
+        """An update that was not made: counted in the next line of metrics.jsonl."""
+        self.state.window["skipped"] = self.state.window.get("skipped", 0.0) + 1
+        self.display.say(reason)
 
     def validation(self, results: Results, best: bool) -> None:
         self.display.validation(step=self.state.step, results=results, best=best)

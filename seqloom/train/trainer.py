@@ -26,6 +26,7 @@ from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches, Change, changes_of
 from seqloom.train.display import Display
+from seqloom.train.divergence import DivergenceCheck
 from seqloom.train.interruption import Interruption
 from seqloom.train.log import SUMS, Log
 from seqloom.train.nonfinite import Fault, skip_update
@@ -62,6 +63,7 @@ class Trainer:
         higher_is_better: Callable[[str], bool] = lambda name: True,
         display: Display | None = None,
         budget: Budget | None = None,
+        guess: float = 0.0,
     ):
         processes.check_accumulate(settings.accumulate)
         for name, corpus in (("training", train), ("validation", valid)):
@@ -99,6 +101,7 @@ class Trainer:
             run=run,
             log=self.log,
         )
+        self.divergence = DivergenceCheck(run, self.training, settings, self.state, guess)
         self.checkpointer = Checkpointer(run, self.training, self.optimiser, self.batches, settings, self.state)
         self.interruption = Interruption()
 
@@ -112,6 +115,8 @@ class Trainer:
             parameters = sum(value.numel() for value in self.training.model.parameters())
             self.log.start(parameters, self.schedule.total_updates())
             self.keep_to_time()  # resumed with other minutes, it may go on
+            if not self.state.step:
+                self.validation.measure_start()
             while not (stopped := self.schedule.reason_to_stop() or ("interrupted" if self.interrupted else "")):
                 self.update()
                 self.keep_to_time()
@@ -123,6 +128,8 @@ class Trainer:
                 self.save()
             elif self.state.validated < self.state.step:
                 self.validate()
+            if stopped != "interrupted":
+                self.divergence.check(ended=True)
             best = self.validation.load_best(average=0 if stopped == "interrupted" else self.settings.average)
             examples = len(self.batches.corpus)
             summary = Summary(self.state.step, self.batches.epochs, best, self.log.seconds(), examples, stopped)
@@ -148,7 +155,7 @@ class Trainer:
             self.state.faults = 0
             self.log.update(sums, learning_rate, norm)
         else:
-            self.display.say(skip_update(self.training, self.batches, fault, sums, progress, numbers))
+            self.log.skip(skip_update(self.training, self.batches, fault, sums, progress, numbers))
         self.optimiser.clear_gradients()
         self.batches.advance()
 
@@ -194,6 +201,7 @@ class Trainer:
     def validate(self) -> None:
         is_best = self.validation.validate()
         self.save()
+        self.divergence.check(ended=False)
         if is_best and processes.is_lead():
             self.run.publish(self.training.weights())
 

@@ -71,9 +71,16 @@ class Validation:
             budget.validating += budget.validation
         return best
 
+    def measure_start(self) -> None:
+        """Write down the loss before the first update, which those that follow are compared with."""
+        began = time.monotonic()
+        self.log.write({"kind": "start"}, self.measure_loss())
+        if budget := self.state.budget:
+            budget.validating += processes.broadcast(time.monotonic() - began, self.training.device)
+
     @torch.no_grad()
-    def measure(self) -> Results:
-        """The loss, shared by all processes, and the metrics, which the lead computes."""
+    def measure_loss(self) -> Results:
+        """The loss and, of tokens, the perplexity; shared by all processes."""
         training, device = self.training, self.training.device
         training.eval()
         training.seed_random_numbers(self.state.step, PLACE)
@@ -95,13 +102,19 @@ class Validation:
         results: Results = {"loss": total / count}
         if has_nll:
             results["perplexity"] = math.exp(min(nll / count, 700.0))
+        return results
+
+    @torch.no_grad()
+    def measure(self) -> Results:
+        """The loss, and the metrics, which the lead computes."""
+        training, results = self.training, self.measure_loss()
         if self.evaluate and processes.is_lead():
             metrics, samples = self.evaluate(training.model)
             results.update({name: float(value) for name, value in metrics.items()})
             for sample in samples:
                 self.log.display.sample(*sample)
         training.train()
-        results = processes.broadcast(results, device)
+        results = processes.broadcast(results, training.device)
         if self.select_by not in results:
             raise SeqloomError(
                 f'train.select_by = "{self.select_by}" is not measured here{nearest(self.select_by, results)}'

@@ -147,7 +147,7 @@ def one_thread() -> None:
     "changes",
     [
         {},
-        {"optimiser": "sgd", "schedule": "plateau", "learning_rate": 2.0, "clip": 0.0},
+        {"optimiser": "sgd", "schedule": "plateau", "learning_rate": 0.2, "clip": 0.0},
         {"optimiser": "adam", "ema": 0.9, "accumulate": 3, "weight_decay": 0.1},
     ],
 )
