@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.version import __version__
 
-__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "fit", "load"]
+__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "load"]
 
 if TYPE_CHECKING:
     from seqloom.analysis.compare import compare
+    from seqloom.analysis.diagnosis.diagnose import diagnose
     from seqloom.engines.load import load
     from seqloom.errors import SeqloomError
     from seqloom.predictor import Predictor
@@ -25,6 +26,7 @@ HOMES = {
     "Predictor": "predictor",
     "SeqloomError": "errors",
     "compare": "analysis.compare",
+    "diagnose": "analysis.diagnosis.diagnose",
     "fit": "train.fit",
     "load": "engines.load",
 }

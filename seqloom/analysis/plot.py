@@ -39,10 +39,11 @@ def check(paths: Iterable[Path | str]) -> None:
         matplotlib()
 
 
-def figure(rows: int = 1, columns: int = 1) -> tuple[Any, list[Any]]:
-    """An empty figure and its panels, row by row; panels of a row or column share an axis."""
+def figure(rows: int = 1, columns: int = 1, shared: bool = True) -> tuple[Any, list[Any]]:
+    """An empty figure and its panels, row by row; if shared, panels of a row or column have one axis."""
     made = matplotlib().figure.Figure(figsize=(5.2 * columns + 1, 3.4 * rows + 0.8), layout="constrained")
-    panels = list(made.subplots(rows, columns, squeeze=False, sharex="col", sharey="row").flat)
+    axes: dict[str, Any] = {"sharex": "col", "sharey": "row"} if shared else {}
+    panels = list(made.subplots(rows, columns, squeeze=False, **axes).flat)
     for panel in panels:
         panel.grid(color="#DDDDDD", linewidth=0.6)
         panel.set_axisbelow(True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,19 @@ def train(
     model = fit(options.paths(data), recipe, out=out, **given)
     interrupted = model.summary is not None and model.summary.stopped == "interrupted"
     if processes.is_lead() and not interrupted:
+        note_diagnosis(out)
         verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
         note(f"The run is in {out}. Try: {verb} {out}")
     processes.end()
     if interrupted:
         note(f"Interrupted and saved. Continue with --resume: seqloom train --resume --out {out}")
         raise click.exceptions.Exit(130)
+
+
+def note_diagnosis(out: Path) -> None:
+    """What the curves say; a diagnosis that fails must not fail the training."""
+    from seqloom.analysis.diagnosis.diagnose import short_diagnosis
+
+    with suppress(Exception):
+        for line in short_diagnosis(out):
+            note(line)
