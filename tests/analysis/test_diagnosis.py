@@ -17,7 +17,16 @@ from seqloom.analysis.diagnosis.confusions import Confusions, confused_labels, c
 from seqloom.analysis.diagnosis.curves import Curves, lowest, mean_between, over_trained, under_trained
 from seqloom.analysis.diagnosis.diagnose import diagnose, short_diagnosis
 from seqloom.analysis.diagnosis.finding import Finding, by_severity, percent
-from seqloom.analysis.diagnosis.learning_rate import Rates, faults, never_reached, rise, stuck, swings, too_high
+from seqloom.analysis.diagnosis.learning_rate import (
+    Rates,
+    faults,
+    never_reached,
+    overshoot,
+    rise,
+    stuck,
+    swings,
+    too_high,
+)
 from seqloom.analysis.diagnosis.next_steps import next_steps
 from seqloom.analysis.diagnosis.outputs import (
     Outputs,
@@ -30,6 +39,7 @@ from seqloom.analysis.diagnosis.unknown_words import UnknownWords, unknown_sourc
 from seqloom.analysis.diagnosis.where import Bin, Errors, by_frequency, by_length, errors_by_frequency, errors_by_length
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
+from seqloom.storage.history import History
 from seqloom.storage.run import Run
 
 
@@ -54,7 +64,14 @@ def curves(valid: list[float], train: list[float] | None = None, start: float | 
 
 
 def rates(**changes: Any) -> Rates:
-    given: dict[str, Any] = {"peak": 1e-3, "highest": 1e-3, "warmup": 50, "updates": 1000, "clipped": 0.2}
+    given: dict[str, Any] = {
+        "peak": 1e-3,
+        "usual": 1e-3,
+        "highest": 1e-3,
+        "warmup": 50,
+        "updates": 1000,
+        "clipped": 0.2,
+    }
     return Rates(**{**given, "skipped": 0, "gradient_norm": 0.5, **changes})
 
 
@@ -100,13 +117,21 @@ def test_a_validation_loss_that_rises_while_that_of_training_falls_is_over_train
     found = over_trained(curves(valid, train=[2.0, 0.9, 0.5, 0.2, 0.1]), COMMANDS)
     assert found is not None
     assert "best at step 200 of 500" in found.sentence
-    assert "rose from 1 to 1.4, while that of training fell from 0.9 to 0.1" in found.sentence
+    assert "risen from its lowest, 1, to 1.4, while that of training fell from 0.9 to 0.1" in found.sentence
     assert "encoder.dropout=0.1" in found.command
     assert over_trained(curves(valid, train=[2.0, 0.9, 0.95, 1.0, 1.1]), COMMANDS) is None  # it does not learn at all
     assert over_trained(curves([2.0, 1.5, 1.2, 1.0, 1.04]), COMMANDS) is None
     late = curves(valid, train=[2.0, 0.9, 0.5, 0.2, 0.1], best=500)  # by a metric, the last was the best
     assert over_trained(late, COMMANDS) is None
     assert over_trained(Curves(5, 3.0, (np.empty(0),) * 2, (np.empty(0),) * 2, None), COMMANDS) is None
+
+
+def test_rewards_are_not_compared_with_the_losses_of_validation(tmp_path: Path) -> None:
+    for key, count in (("nll", 2), ("reward", 0)):
+        run = Run.create(tmp_path / key, recipe())
+        for step in (1, 2):
+            run.log({"kind": "train", "step": step, "epoch": 1.0, "loss": -9.0, key: 1.0, "seconds": 1.0})
+        assert len(Curves.read(History.read(run.path)).train[0]) == count
 
 
 # -- learning rate
@@ -120,9 +145,19 @@ def test_a_loss_that_rises_in_both_sets_is_a_learning_rate_too_high() -> None:
     assert "learning rate of 0.001 is probably too high" in found.sentence
     assert "clipped in 20 % of the updates" in found.sentence
     assert "train.learning_rate=0.0003" in found.command
+    far = too_high(rising, rates(peak=0.3), COMMANDS)
+    assert far is not None
+    assert "train.learning_rate=0.003" in far.command
     assert rise(curves([2.0, 1.5, 2.5, 2.6, 2.7], train=[2.0, 1.5, 1.0, 0.8, 0.5])) == ""  # over-trained
     assert rise(curves([2.0, 1.5, 1.4, 1.4, 1.5])) == ""
     assert too_high(curves([2.0, 1.5, 1.2, 1.1, 1.0]), rates(), COMMANDS) is None
+
+
+def test_an_early_explosion_is_a_learning_rate_too_high_even_if_the_loss_comes_back() -> None:
+    back = curves([5.0, 3.0, 1.5, 1.4, 1.4], train=[8.0, 4.0, 1.5, 1.4, 1.4])
+    assert overshoot(back) == "the training loss rose to 8 at step 100; an untrained model has 3"
+    assert overshoot(curves([4.4, 3.0, 2.0])) == ""
+    assert overshoot(curves([8.0, 3.0, 2.0], start=None)) == ""
 
 
 def test_skipped_updates_count_when_there_are_many() -> None:
@@ -272,7 +307,7 @@ def test_errors_that_concentrate_are_reported() -> None:
     even, high = Bin(1, 10, 100, 0.2), Bin(11, 30, 100, 0.5)
     found = errors_by_length(Errors(0.3, [even, high]), COMMANDS)
     assert found is not None
-    assert "sources of 11 to 30 tokens: 50 % of the target tokens are wrong, over all 30 %" in found.sentence
+    assert "sources of 11 to 30 tokens: their token error rate is 50 %, over all 30 %" in found.sentence
     assert errors_by_length(Errors(0.35, [even, high]), COMMANDS) is None
     assert errors_by_length(Errors(0.2, [even, Bin(11, 30, 19, 0.9)]), COMMANDS) is None  # too few to say
     assert errors_by_length(Errors(0.0, [Bin(1, 2, 50, 0.0), Bin(3, 4, 50, 0.0)]), COMMANDS) is None
@@ -322,6 +357,9 @@ def test_problems_come_first_and_each_command_once() -> None:
     assert steps[:2] == ["problem", "hint"]
     assert "seed=2" in steps[2]
     assert len(next_steps([], COMMANDS)) == 3
+    over = next_steps([Finding("over-trained", "hint", "s", "a", COMMANDS.more_dropout())], COMMANDS)
+    assert "objective.label_smoothing=0.1" in over[-1]
+    assert COMMANDS.longer() not in over
 
 
 def test_training_longer_doubles_the_limit_and_resumes_where_there_is_a_checkpoint(tmp_path: Path) -> None:
@@ -354,7 +392,7 @@ def logged(path: Path, valid: list[float], *settings: str) -> Path:
     for step, loss in enumerate(valid, start=1):
         place = {"step": 100 * step, "epoch": float(step), "seconds": 6.0 * step}
         more = {"learning_rate": 1e-3, "gradient_norm": 0.5, "clipped": 1.0, "skipped": 2.0}
-        run.log({"kind": "train", **place, "loss": loss, **more})
+        run.log({"kind": "train", **place, "loss": loss, "nll": loss, **more})
         run.log({"kind": "valid", **place, "loss": loss})
     return path
 

@@ -45,6 +45,11 @@ class Commands:
         settings = [f"{key}={min(MOST_DROPOUT, rate + MORE_DROPOUT):.2g}" for key, rate in self.dropouts()]
         return self.again("dropout", *(settings or ["train.weight_decay=0.01"]))
 
+    def label_smoothing(self) -> str:
+        """Train again with smoothed targets; objectives that have none are trained with weight decay."""
+        smooth = self.recipe.get("objective", {}).get("type", "cross_entropy") == "cross_entropy"
+        return self.again("smooth", "objective.label_smoothing=0.1" if smooth else "train.weight_decay=0.01")
+
     def dropouts(self) -> Iterator[tuple[str, float]]:
         """The drop-out rates of the recipe, by key."""
         tables = [(name, self.recipe.get(name, {})) for name in ("encoder", "decoder")]

@@ -35,11 +35,11 @@ class Curves:
         by = history.recipe.get("train", {}).get("select_by") or "loss"
         known = by in (*metrics.LOSSES, *metrics.names())
         sign = 1.0 if known and metrics.higher_is_better(by) else -1.0
-        best = History.best(history, by if known else "loss", sign)
+        best = history.best(by if known else "loss", sign)
         return cls(
             max((line["step"] for line in history.lines), default=0),
             start_loss(history.lines),
-            history.curve("train", "loss", "step"),
+            history.curve("train", "loss", "step") if is_comparable(history) else (np.empty(0), np.empty(0)),
             history.curve("valid", "loss", "step"),
             best.get("step"),
         )
@@ -57,6 +57,12 @@ class Curves:
         steps, losses = self.valid
         found = losses[steps == self.best] if self.best is not None else losses[:0]
         return float(found[-1]) if len(found) else None
+
+
+def is_comparable(history: History) -> bool:
+    """Whether training and validation measure the same: rewards and margins are no likelihoods."""
+    squared = history.recipe.get("objective", {}).get("type") == "squared_error"
+    return squared or any("nll" in line for line in history.lines if line["kind"] == "train")
 
 
 def under_trained(curves: Curves, commands: Commands) -> Finding | None:
@@ -91,8 +97,8 @@ def over_trained(curves: Curves, commands: Commands) -> Finding | None:
     return Finding(
         "over-trained",
         "hint",
-        f"Over-trained: validation was best at step {best:,} of {curves.updates:,}, which is kept; since then its loss "
-        f"rose from {losses.min():.3g} to {losses[-1]:.3g}, while that of training fell from {at_best:.3g} to "
+        f"Over-trained: validation was best at step {best:,} of {curves.updates:,}, which is kept; its loss has "
+        f"risen from its lowest, {losses.min():.3g}, to {losses[-1]:.3g}, while that of training fell from {at_best:.3g} to "
         f"{at_end:.3g}.",
         "Use more drop-out or more data; a smaller model may do as well.",
         commands.more_dropout(),

@@ -10,17 +10,18 @@ from seqloom.analysis.diagnosis.commands import Commands
 from seqloom.analysis.diagnosis.curves import LAST, Curves, mean_between
 from seqloom.analysis.diagnosis.finding import Finding, percent
 from seqloom.storage.history import History
-from seqloom.train.divergence import HANDFUL
+from seqloom.train.divergence import HANDFUL, USUAL
 
 WARM = 0.1  # a warm-up of more than a tenth leaves too few updates at full speed
 RISE = 0.2  # a training loss that rises by a fifth has been thrown out of its minimum
+OVERSHOT = 1.5  # times the first loss: drop-out alone raises a training loss by less
 SKIPPED = 0.01  # of the updates: single faults may come from single batches
 CLIPPED = 0.95  # of the updates; clipping alone is no fault, but with a loss that does not fall it is
 STUCK = 0.9  # of the first loss
 SWING = 0.1  # a change between two validations that chance does not explain
 SWINGS = 1 / 3  # of the changes, upwards as well as downwards
 FEW = 4  # changes: too few to call them swings
-SLOWER = 3.0  # the next rate to try is this many times lower
+SLOWER = 3.0  # the next rate to try is this many times lower, and at most so many times a usual one
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Rates:
     """What metrics.jsonl says about the steps of the optimiser."""
 
     peak: float  # of the recipe
+    usual: float  # with the optimiser of the recipe
     highest: float | None  # that was used in a logged update
     warmup: int
     updates: int
@@ -44,6 +46,7 @@ class Rates:
         clipped = [line["clipped"] for line in lines if "clipped" in line and 2 * line["step"] > updates]
         return cls(
             peak=float(settings.get("learning_rate", 1e-3)),
+            usual=USUAL[settings.get("optimiser", "adamw")],
             highest=max((line["learning_rate"] for line in lines if "learning_rate" in line), default=None),
             warmup=int(settings.get("warmup", 100)),
             updates=updates,
@@ -57,7 +60,8 @@ class Rates:
 
 
 def too_high(curves: Curves, rates: Rates, commands: Commands) -> Finding | None:
-    reasons = [reason for reason in (rise(curves), faults(rates), stuck(curves, rates), swings(curves)) if reason]
+    signs = overshoot(curves), rise(curves), faults(rates), stuck(curves, rates), swings(curves)
+    reasons = [sign for sign in signs if sign]
     if not reasons:
         return None
     clipped = "" if rates.clipped is None else f" The gradient was clipped in {percent(rates.clipped)} of the updates."
@@ -66,8 +70,17 @@ def too_high(curves: Curves, rates: Rates, commands: Commands) -> Finding | None
         "problem",
         f"The learning rate of {rates.peak:.2g} is probably too high: {', and '.join(reasons)}.{clipped}",
         "Lower it.",
-        commands.again("slower", f"train.learning_rate={rates.peak / SLOWER:.1g}"),
+        commands.again("slower", f"train.learning_rate={min(rates.peak / SLOWER, rates.usual * SLOWER):.1g}"),
     )
+
+
+def overshoot(curves: Curves) -> str:
+    """An early explosion, which a falling learning rate may hide at the end."""
+    steps, losses = curves.train
+    if not curves.start or not len(losses) or losses.max() <= OVERSHOT * curves.start:
+        return ""
+    step = int(steps[losses.argmax()])
+    return f"the training loss rose to {losses.max():.3g} at step {step:,}; an untrained model has {curves.start:.3g}"
 
 
 def rise(curves: Curves) -> str:

@@ -12,11 +12,11 @@ THREE = 3
 
 def next_steps(findings: Sequence[Finding], commands: Commands) -> list[str]:
     """Each command once, in the order of the findings."""
-    seed = int(commands.recipe.get("seed", 0)) + 1
+    seed, over = int(commands.recipe.get("seed", 0)) + 1, any(each.name == "over-trained" for each in findings)
     wished = [
         *(finding.command for finding in findings if finding.command),
         commands.again(f"seed-{seed}", f"seed={seed}"),  # two seeds are an ensemble, and show what is chance
+        commands.label_smoothing() if over else commands.longer(),
         commands.more_dropout(),
-        commands.longer(),
     ]
     return list(dict.fromkeys(wished))[:THREE]

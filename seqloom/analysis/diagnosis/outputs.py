@@ -47,7 +47,7 @@ class Outputs:
         empty = f"{percent(self.empty)} are empty" if self.empty else "none is empty"
         loops = f"{percent(self.looping)} repeat themselves" if self.looping else "none repeats itself"
         return (
-            f"Of {self.count:,} outputs {percent(self.right)} are right; {percent(self.error)} of the tokens are wrong."
+            f"Of {self.count:,} outputs {percent(self.right)} are right; the token error rate is {percent(self.error)}."
             f" They are {self.length_ratio:.2f} times as long as the references, {empty}, {loops}."
         )
 

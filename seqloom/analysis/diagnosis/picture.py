@@ -40,7 +40,7 @@ def diagnosis_figure(curves: Curves, errors: Errors | None) -> Any:
         drawn.append(panel.axhline(100 * errors.overall, color=plot.COLOURS[3], linewidth=1.2))
         labels.append("error over all")
         panel.set_xlabel("tokens of the source")
-        panel.set_ylabel("wrong target tokens, %")
+        panel.set_ylabel("token error rate, %")
         panel.grid(visible=False, axis="x")
     plot.legend(figure, drawn, labels)
     return figure

@@ -96,7 +96,7 @@ def errors_by_length(errors: Errors, commands: Commands) -> Finding | None:
     return Finding(
         "errors-by-length",
         "hint",
-        f"Errors concentrate in sources of {worst.name} tokens: {percent(worst.error)} of the target tokens are wrong, "
+        f"Errors concentrate in sources of {worst.name} tokens: their token error rate is {percent(worst.error)}, "
         f"over all {percent(errors.overall)}.",
         "Add training examples of this length" + (", or train longer: long ones are learned last." if longest else "."),
         commands.longer() if longest else "",
