@@ -156,6 +156,7 @@ def test_a_loss_that_rises_in_both_sets_is_a_learning_rate_too_high() -> None:
 def test_an_early_explosion_is_a_learning_rate_too_high_even_if_the_loss_comes_back() -> None:
     back = curves([5.0, 3.0, 1.5, 1.4, 1.4], train=[8.0, 4.0, 1.5, 1.4, 1.4])
     assert overshoot(back) == "the training loss rose to 8 at step 100; an untrained model has 3"
+    assert "the validation loss rose to 9e+30" in overshoot(curves([9e30, 9e30], train=[2.0, 2.0]))
     assert overshoot(curves([4.4, 3.0, 2.0])) == ""
     assert overshoot(curves([8.0, 3.0, 2.0], start=None)) == ""
 
@@ -324,6 +325,8 @@ def test_errors_in_rare_words_are_reported_errors_in_frequent_ones_are_not() -> 
     assert errors_by_frequency(other, COMMANDS, "word") is None
     seldom = Errors(0.2, [Bin(1, 9, 30, 0.9), Bin(100, None, 1000, 0.2)])
     assert errors_by_frequency(seldom, COMMANDS, "word") is None
+    new = errors_by_frequency(Errors(0.4, [Bin(0, 0, 100, 0.9), frequent]), COMMANDS, "word")
+    assert "of those that the training data does not have, 90 % are wrong" in new.sentence  # type: ignore[union-attr]
 
 
 # -- labels
@@ -360,6 +363,10 @@ def test_problems_come_first_and_each_command_once() -> None:
     over = next_steps([Finding("over-trained", "hint", "s", "a", COMMANDS.more_dropout())], COMMANDS)
     assert "objective.label_smoothing=0.1" in over[-1]
     assert COMMANDS.longer() not in over
+    fast = next_steps([Finding("learning-rate-too-high", "problem", "s", "a", "slower")], COMMANDS)
+    assert fast[0] == "slower"
+    assert "train.warmup=100" in fast[1]
+    assert COMMANDS.longer() not in fast
 
 
 def test_training_longer_doubles_the_limit_and_resumes_where_there_is_a_checkpoint(tmp_path: Path) -> None:
@@ -382,16 +389,24 @@ def test_dropout_is_found_in_decoders_within_decoders() -> None:
     assert "decoder.decoder.dropout=0.3" in commands.more_dropout()
 
 
+def test_files_in_the_working_folder_are_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside = Commands(Path("x"), recipe(f"data.train={tmp_path}/pairs.tsv")).other_recipe("pointer-generator")
+    assert inside == "seqloom train pointer-generator --data pairs.tsv --out x-pointer-generator"
+    outside = Commands(Path("x"), recipe("data.train=/elsewhere/pairs.tsv")).other_recipe("pointer-generator")
+    assert "--data /elsewhere/pairs.tsv" in outside
+
+
 # -- a run folder
 
 
-def logged(path: Path, valid: list[float], *settings: str) -> Path:
+def logged(path: Path, valid: list[float], *settings: str, skipped: int = 2) -> Path:
     """A run without weights, whose losses of both sets are the same."""
     run = Run.create(path, recipe("train.warmup=1", "train.select_by=none", *settings))
     run.log({"kind": "start", "step": 0, "epoch": 0.0, "loss": 3.0, "seconds": 0.0})
     for step, loss in enumerate(valid, start=1):
         place = {"step": 100 * step, "epoch": float(step), "seconds": 6.0 * step}
-        more = {"learning_rate": 1e-3, "gradient_norm": 0.5, "clipped": 1.0, "skipped": 2.0}
+        more = {"learning_rate": 1e-3, "gradient_norm": 0.5, "clipped": 1.0, "skipped": skipped}
         run.log({"kind": "train", **place, "loss": loss, "nll": loss, **more})
         run.log({"kind": "valid", **place, "loss": loss})
     return path
@@ -411,10 +426,12 @@ def test_a_run_without_weights_is_diagnosed_by_its_curves(tmp_path: Path) -> Non
 def test_the_short_form_has_at_most_three_lines(tmp_path: Path) -> None:
     bad = logged(tmp_path / "bad", [2.0, 1.5, 2.5, 1.6, 2.7], "train.warmup=1000")
     lines = short_diagnosis(bad)
-    assert len(lines) == 3
-    assert "probably too high" in lines[0]
-    assert "never reached its peak" in lines[1]
-    assert lines[2] == f"More, and what to try next: seqloom diagnose {bad}"
-    fine = logged(tmp_path / "fine", [2.0, 1.2, 1.02, 1.01, 1.0])
-    Run.open(fine).metrics.write_text(Run.open(fine).metrics.read_text().replace(', "skipped": 2.0', ""))
+    assert len(lines) == 2
+    assert "probably too high" in lines[0]  # and nothing of a warm-up that is too long
+    both = short_diagnosis(logged(tmp_path / "both", [2.0, 1.8, 1.6, 1.5, 1.4], "train.warmup=1000", skipped=0))
+    assert len(both) == 3
+    assert "never reached its peak" in both[0]
+    assert "Under-trained" in both[1]
+    assert lines[1] == f"More, and what to try next: seqloom diagnose {bad}"
+    fine = logged(tmp_path / "fine", [2.0, 1.2, 1.02, 1.01, 1.0], skipped=0)
     assert short_diagnosis(fine)[0] == "The curves look as they should."

@@ -68,6 +68,13 @@ def test_the_first_command_can_be_pasted_and_helps(command: Command, folder: Pat
     assert after["validation_loss_at_best"] < record["figures"]["curves"]["validation_loss_at_best"]
 
 
+def test_a_command_that_trains_again_can_be_pasted_too(command: Command, folder: Path) -> None:
+    again = next(each for each in found(command, folder / "fine")["next"] if "config.toml" in each)
+    outcome = command(*shlex.split(again)[1:], "--set", "train.steps=2")
+    assert outcome.code == 0, outcome.err
+    assert "600 examples" in outcome.err
+
+
 def test_other_data_and_fewer_examples_are_taken(command: Command, folder: Path) -> None:
     outputs = found(command, folder / "fine", "--data", tsv("test.tsv", pairs(30)), "--examples", 10)["figures"][
         "outputs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Commands:
         """Train another recipe on the same data."""
         recorded = self.recipe.get("data", {}).get("train") or "FILE"
         files = [recorded] if isinstance(recorded, str) else recorded
-        data = [word for file in files for word in ("--data", file)]
+        data = [word for file in files for word in ("--data", short_path(file))]
         return join("train", name, *data, "--out", f"{self.path}-{name}")
 
     def diagnose(self, *options: str) -> str:
@@ -83,6 +84,11 @@ class Commands:
             return self.longer()
         wider = [f"beam_size={BEAM}"] if search.get("beam_size", BEAM) < 2 else []  # greedy search compares no lengths
         return self.diagnose(*(word for setting in (*wider, *settings) for word in ("--set", setting)))
+
+
+def short_path(path: str) -> str:
+    """The path from the working folder, if the file is in it: runs record whole paths."""
+    return path.removeprefix(f"{os.getcwd()}{os.sep}")
 
 
 def join(*words: object) -> str:

@@ -98,8 +98,8 @@ def over_trained(curves: Curves, commands: Commands) -> Finding | None:
         "over-trained",
         "hint",
         f"Over-trained: validation was best at step {best:,} of {curves.updates:,}, which is kept; its loss has "
-        f"risen from its lowest, {losses.min():.3g}, to {losses[-1]:.3g}, while that of training fell from {at_best:.3g} to "
-        f"{at_end:.3g}.",
+        f"risen from its lowest, {losses.min():.3g}, to {losses[-1]:.3g}, while that of training fell from "
+        f"{at_best:.3g} to {at_end:.3g}.",
         "Use more drop-out or more data; a smaller model may do as well.",
         commands.more_dropout(),
     )

@@ -107,8 +107,7 @@ def diagnose_curves(history: History, commands: Commands) -> tuple[losses.Curves
     """The findings that need no data."""
     curves, rates = losses.Curves.read(history), rate.Rates.read(history)
     findings = [
-        rate.too_high(curves, rates, commands),
-        rate.never_reached(rates, commands),
+        rate.too_high(curves, rates, commands) or rate.never_reached(rates, commands),  # not both: their advice differs
         losses.under_trained(curves, commands),
         losses.over_trained(curves, commands),
     ]

@@ -76,11 +76,11 @@ def too_high(curves: Curves, rates: Rates, commands: Commands) -> Finding | None
 
 def overshoot(curves: Curves) -> str:
     """An early explosion, which a falling learning rate may hide at the end."""
-    steps, losses = curves.train
-    if not curves.start or not len(losses) or losses.max() <= OVERSHOT * curves.start:
-        return ""
-    step = int(steps[losses.argmax()])
-    return f"the training loss rose to {losses.max():.3g} at step {step:,}; an untrained model has {curves.start:.3g}"
+    for name, (steps, losses) in (("training", curves.train), ("validation", curves.valid)):
+        if curves.start and len(losses) and losses.max() > OVERSHOT * curves.start:
+            highest, step = f"{losses.max():.3g}", int(steps[losses.argmax()])
+            return f"the {name} loss rose to {highest} at step {step:,}; an untrained model has {curves.start:.3g}"
+    return ""
 
 
 def rise(curves: Curves) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from seqloom.analysis import plot
 from seqloom.analysis.diagnosis.curves import Curves
 from seqloom.analysis.diagnosis.where import Errors
+from seqloom.analysis.learning_curves import FEW
 
 TALL = 20.0  # losses that differ by more than this factor are drawn on a logarithmic axis
 
@@ -18,7 +19,8 @@ def diagnosis_figure(curves: Curves, errors: Errors | None) -> Any:
     steps, values = curves.valid
     drawn = [train]
     if len(steps):
-        (valid,) = losses.plot(steps, values, color=plot.COLOURS[1], marker="o", markersize=3, linewidth=1.8)
+        markers = {"marker": "o", "markersize": 3} if len(steps) < FEW else {}
+        (valid,) = losses.plot(steps, values, color=plot.COLOURS[1], linewidth=1.8, **markers)
         drawn.append(valid)
     labels = ["training", "validation"][: len(drawn)]
     if (best := curves.valid_at_best()) is not None:

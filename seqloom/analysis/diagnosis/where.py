@@ -109,14 +109,15 @@ def errors_by_frequency(errors: Errors, commands: Commands, units: str) -> Findi
     total = sum(each.count for each in errors.bins)
     if worst is None or worst.low >= RARE or worst.count < WORTH * total:
         return None
+    times = f"the training data has {worst.name} times" if worst.low else "the training data does not have"
     advice, command = "Add training examples that have such words.", ""
     if units == "word":
         advice, command = "Write rare words in byte pairs.", commands.byte_pairs()
     return Finding(
         "errors-by-frequency",
         "hint",
-        f"Errors concentrate in rare words: of those that the training data has {worst.name} times, "
-        f"{percent(worst.error)} are wrong, over all {percent(errors.overall)}.",
+        f"Errors concentrate in rare words: of those that {times}, {percent(worst.error)} are wrong, over all "
+        f"{percent(errors.overall)}.",
         advice,
         command,
     )
