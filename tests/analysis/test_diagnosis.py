@@ -33,6 +33,7 @@ from seqloom.analysis.diagnosis.outputs import (
     empty_outputs,
     loop_length,
     repeated_outputs,
+    same_outputs,
     wrong_lengths,
 )
 from seqloom.analysis.diagnosis.unknown_words import UnknownWords, unknown_sources, unknown_targets
@@ -217,7 +218,23 @@ def test_a_loop_is_a_span_three_times_in_a_row(tokens: str, length: int) -> None
 
 def test_outputs_are_measured_against_their_references() -> None:
     found = Outputs.measure(answers(("abcd", "abcd"), ("", "abc"), ("ababab", "abx"), ("xyxyxy", "xyxyxy")))
-    assert found == Outputs(4, empty=0.25, length_ratio=1.0, looping=0.25, right=0.5, error=7 / 16)
+    shares = {"empty": 0.25, "length_ratio": 1.0, "looping": 0.25, "same": 0.25, "same_expected": 0.25}
+    assert found == Outputs(4, **shares, right=0.5, error=7 / 16)
+    same = Outputs.measure(answers(("no", "no"), ("no", "yes"), ("no", "so"), ("yes", "so")))
+    assert (same.same, same.same_expected) == (0.75, 0.25)
+
+
+def outputs(**changes: float) -> Outputs:
+    usual = {"empty": 0.0, "length_ratio": 1.0, "looping": 0.0, "same": 0.1, "same_expected": 0.1}
+    return Outputs(100, **{**usual, "right": 0.5, "error": 0.1, **changes})  # type: ignore[arg-type]
+
+
+def test_outputs_that_are_all_the_same_are_reported_unless_the_references_are() -> None:
+    found = same_outputs(outputs(same=0.8, same_expected=0.3), COMMANDS)
+    assert found is not None
+    assert found.sentence == "80 % of the outputs are the same; of the references 30 % are."
+    assert same_outputs(outputs(same=0.49, same_expected=0.1), COMMANDS) is None
+    assert same_outputs(outputs(same=0.8, same_expected=0.5), COMMANDS) is None
 
 
 @pytest.mark.parametrize(
@@ -230,15 +247,14 @@ def test_outputs_are_measured_against_their_references() -> None:
     ],
 )
 def test_outputs_are_reported_beyond_a_threshold(check: Any, figure: str, bad: float, fine: float) -> None:
-    usual = {"count": 100, "empty": 0.0, "length_ratio": 1.0, "looping": 0.0, "right": 0.5, "error": 0.1}
-    found = check(Outputs(**{**usual, figure: bad}), COMMANDS)
+    found = check(outputs(**{figure: bad}), COMMANDS)
     assert found.severity == "problem"
     assert found.command.startswith("seqloom diagnose runs/x --set ")
-    assert check(Outputs(**{**usual, figure: fine}), COMMANDS) is None
+    assert check(outputs(**{figure: fine}), COMMANDS) is None
 
 
 def test_advice_on_lengths_widens_a_greedy_search_and_leaves_other_searches_alone() -> None:
-    short = Outputs(100, 0.0, 0.5, 0.0, 0.5, 0.5)
+    short = outputs(length_ratio=0.5)
     greedy = Commands(Path("x"), recipe("search.beam_size=1", "data.train=pairs.tsv"))
     assert wrong_lengths(short, greedy).command.endswith("--set beam_size=5 --set length_penalty=1.5")  # type: ignore[union-attr]
     sampled = Commands(Path("x"), recipe("search.type=sample", "data.train=pairs.tsv"))
@@ -434,4 +450,4 @@ def test_the_short_form_has_at_most_three_lines(tmp_path: Path) -> None:
     assert "Under-trained" in both[1]
     assert lines[1] == f"More, and what to try next: seqloom diagnose {bad}"
     fine = logged(tmp_path / "fine", [2.0, 1.2, 1.02, 1.01, 1.0], skipped=0)
-    assert short_diagnosis(fine)[0] == "The curves look as they should."
+    assert short_diagnosis(fine)[0] == "Nothing stands out in the curves."

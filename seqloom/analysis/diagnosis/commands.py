@@ -44,7 +44,7 @@ class Commands:
     def more_dropout(self) -> str:
         """Train again with more drop-out, or where there is none to set, with weight decay."""
         settings = [f"{key}={min(MOST_DROPOUT, rate + MORE_DROPOUT):.2g}" for key, rate in self.dropouts()]
-        return self.again("dropout", *(settings or ["train.weight_decay=0.01"]))
+        return self.again("dropout", *settings) if settings else self.again("decay", "train.weight_decay=0.01")
 
     def label_smoothing(self) -> str:
         """Train again with smoothed targets; objectives that have none are trained with weight decay."""

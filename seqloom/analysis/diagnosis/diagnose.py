@@ -137,6 +137,7 @@ def add_outputs(
     if not system.model.is_head:
         checks = (lengths.empty_outputs, lengths.wrong_lengths, lengths.repeated_outputs)
         found.findings += [check(measured, commands) for check in checks]
+    found.findings.append(lengths.same_outputs(measured, commands))
     add_places(found, system, examples, answers, commands)
     if labels := confusions(answers):
         found.figures["confusions"] = labels.figures()
@@ -176,7 +177,7 @@ def short_diagnosis(path: Path | str) -> list[str]:
     history = History.read(path)
     _, findings, _ = diagnose_curves(history, Commands(history.path, history.recipe))
     found = by_severity(findings)[:2]
-    lines = [f"{finding.sentence} {finding.advice}" for finding in found] or ["The curves look as they should."]
+    lines = [f"{finding.sentence} {finding.advice}" for finding in found] or ["Nothing stands out in the curves."]
     return [*lines, f"More, and what to try next: seqloom diagnose {path}"]
 
 

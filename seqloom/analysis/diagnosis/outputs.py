@@ -1,7 +1,8 @@
-"""Outputs that are empty, too short, too long, or go round in circles."""
+"""Outputs that are empty, too short, too long, always the same, or go round in circles."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from seqloom.analysis.diagnosis.finding import Finding, percent
 EMPTY = 0.01  # of the outputs: references are hardly ever empty
 SHORT, LONG = 0.9, 1.1  # times the length of the references: good models differ by a few per cent
 LOOPING = 0.02  # of the outputs
+SAME, TWICE = 0.5, 2.0  # of the outputs, and times as often as among the references
 REPEATS, COVERS = 3, 4  # a span that comes three times in a row and covers four tokens is a loop: not "000", but "0000"
 LONGEST_SPAN = 10  # tokens: longer loops are hardly ever closed within an output
 
@@ -25,17 +27,22 @@ class Outputs:
     empty: float  # where the reference is not
     length_ratio: float  # tokens of all outputs / tokens of all references
     looping: float  # with a longer loop than the reference
+    same: float  # the most frequent output
+    same_expected: float  # the same output among the references
     right: float
     error: float  # edits per token of the references
 
     @classmethod
     def measure(cls, answers: Sequence[Answer]) -> Outputs:
         count, expected = len(answers), sum(len(each.expected) for each in answers)
+        ((same, times),) = Counter(tuple(each.tokens) for each in answers).most_common(1)
         return cls(
             count,
             sum(not len(each.tokens) and bool(len(each.expected)) for each in answers) / count,
             sum(len(each.tokens) for each in answers) / max(expected, 1),
             sum(loop_length(each.tokens) > loop_length(each.expected) for each in answers) / count,
+            times / count,
+            sum(tuple(each.expected) == same for each in answers) / count,
             sum(not each.edits for each in answers) / count,
             sum(each.edits for each in answers) / max(expected, 1),
         )
@@ -99,4 +106,17 @@ def repeated_outputs(outputs: Outputs, commands: Commands) -> Finding | None:
         f"{percent(outputs.looping)} of the outputs repeat themselves where their references do not.",
         "Forbid n-grams that come twice, and train longer; with copying, set coverage.",
         commands.search("no_repeat=3"),
+    )
+
+
+def same_outputs(outputs: Outputs, commands: Commands) -> Finding | None:
+    """A model that ignores its source writes what is likeliest without one."""
+    if outputs.count < 2 or outputs.same < max(SAME, TWICE * outputs.same_expected):
+        return None
+    return Finding(
+        "same-outputs",
+        "problem",
+        f"{percent(outputs.same)} of the outputs are the same; of the references {percent(outputs.same_expected)} are.",
+        "The model does not look at its source yet: train longer, and compare sources and targets of the data.",
+        commands.longer(),
     )
