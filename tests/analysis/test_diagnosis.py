@@ -392,6 +392,14 @@ def test_training_longer_doubles_the_limit_and_resumes_where_there_is_a_checkpoi
     assert there.longer() == f"seqloom train --resume --out {tmp_path} --set train.steps=20"
 
 
+def test_minutes_are_doubled_and_not_the_steps_that_they_were_turned_into(tmp_path: Path) -> None:
+    given = recipe("train.epochs=none", "train.steps=171", "train.minutes=4.0", "data.train=pairs.tsv")
+    assert "--set train.minutes=8 --set train.steps=none --out" in Commands(tmp_path, given).longer()
+    (tmp_path / "checkpoints" / "step-00000010").mkdir(parents=True)
+    there = Commands(tmp_path, given).longer()
+    assert there == f"seqloom train --resume --out {tmp_path} --set train.minutes=8"
+
+
 def test_a_run_that_does_not_record_its_data_is_told_to_give_a_file() -> None:
     commands = Commands(Path("my run"), recipe())
     assert shlex.split(commands.again("b", "seed=2")) == [
@@ -430,7 +438,7 @@ def logged(path: Path, valid: list[float], *settings: str, skipped: int = 2) -> 
 
 def test_a_run_without_weights_is_diagnosed_by_its_curves(tmp_path: Path) -> None:
     found = diagnose(logged(tmp_path / "run", [2.0, 1.8, 1.6, 1.5, 1.4]))
-    assert [finding.name for finding in found.findings] == ["learning-rate-too-high", "under-trained"]
+    assert [finding.name for finding in found.findings] == ["learning-rate-too-high"]  # not to be trained longer
     assert found.notes == ["The run has no weights to predict with: only its curves are diagnosed."]
     assert found.figures["curves"]["first_validation_loss"] == 3.0
     assert found.figures["learning_rate"]["skipped"] == 10

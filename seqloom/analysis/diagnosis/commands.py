@@ -34,10 +34,12 @@ class Commands:
     def longer(self) -> str:
         """Train on, for as long again: from the last checkpoint if there is one."""
         train = self.recipe.get("train", {})
-        limits = {key: train[key] for key in ("epochs", "steps", "minutes") if train.get(key)} or {"epochs": EPOCHS}
+        limits = {key: train[key] for key in ("epochs", "steps") if train.get(key)} or {"epochs": EPOCHS}
         settings = [f"train.{key}={2 * value:g}" for key, value in limits.items()]
+        if train.get("minutes"):  # these were turned into steps
+            settings = [f"train.minutes={2 * train['minutes']:g}"]
         if Run(self.path).newest() is None or not self.recipe.get("data", {}).get("train"):
-            return self.again("longer", *settings)
+            return self.again("longer", *settings, *(["train.steps=none"] if train.get("minutes") else []))
         changes = [word for setting in settings for word in ("--set", setting)]
         return join("train", "--resume", "--out", self.path, *changes)
 

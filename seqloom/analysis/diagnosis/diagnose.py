@@ -106,11 +106,9 @@ class Found:
 def diagnose_curves(history: History, commands: Commands) -> tuple[losses.Curves, list[Finding | None], dict[str, Any]]:
     """The findings that need no data."""
     curves, rates = losses.Curves.read(history), rate.Rates.read(history)
-    findings = [
-        rate.too_high(curves, rates, commands) or rate.never_reached(rates, commands),  # not both: their advice differs
-        losses.under_trained(curves, commands),
-        losses.over_trained(curves, commands),
-    ]
+    too_fast = rate.too_high(curves, rates, commands)
+    slow = rate.never_reached(rates, commands), losses.under_trained(curves, commands)
+    findings = [*((too_fast,) if too_fast else slow), losses.over_trained(curves, commands)]  # advice that agrees
     return curves, findings, {"curves": curves.figures(), "learning_rate": rates.figures()}
 
 
