@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class Predictor(BasePredictor):
         """Texts of a language model: from nothing, or continued from a prefix."""
         return generate(self.system, count, prefix=prefix, **options)
 
-    def score(self, pairs: Sequence[Any]) -> list[float]:
+    def score(self, pairs: Iterable[Any]) -> list[float]:
         """The log-probability of each target given its source; a language model takes the targets alone."""
         return score(self.system, pairs)
 

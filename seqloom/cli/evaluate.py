@@ -14,6 +14,7 @@ from seqloom.cli import options
 @click.command()
 @options.runs
 @options.data
+@options.columns
 @options.beam_size
 @options.replace_unknown
 @options.wait
@@ -27,6 +28,8 @@ from seqloom.cli import options
 def evaluate(
     runs: tuple[Path, ...],
     data: tuple[Path, ...],
+    columns: list[str | int] | None,
+    header: bool | None,
     beam_size: int | None,
     geometric: bool,
     settings: tuple[str, ...],
@@ -44,7 +47,7 @@ def evaluate(
 
     average: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=average, threads=threads)
-    examples = options.read_examples(model, data, skip_bad)
+    examples = options.read_examples(model, data, skip_bad, columns, header)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
     measured = model.evaluate(examples, **asked)
     options.note_unknown(model, examples, model.task.source is None)
@@ -54,6 +57,7 @@ def evaluate(
 @click.command()
 @options.runs
 @options.data
+@options.columns
 @options.geometric
 @options.device
 @options.threads()
@@ -62,6 +66,8 @@ def evaluate(
 def score(
     runs: tuple[Path, ...],
     data: tuple[Path, ...],
+    columns: list[str | int] | None,
+    header: bool | None,
     geometric: bool,
     device: str,
     threads: int,
@@ -74,7 +80,7 @@ def score(
 
     choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
-    examples = options.read_examples(model, data, skip_bad)
+    examples = options.read_examples(model, data, skip_bad, columns, header)
     for value in model.score(examples):
         print(f"{value:.6f}")
     options.note_unknown(model, examples, True)

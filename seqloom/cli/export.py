@@ -16,6 +16,7 @@ from seqloom.cli.messages import note
 @click.option("--out", type=options.FILE, help="The folder to write; by default RUN-ctranslate2 or RUN-onnx.")
 @click.option("--int8", is_flag=True, help="8-bit weights; what that loses is measured.")
 @options.data
+@options.columns
 @click.option("--allow", type=float, default=1.0, help="How much of the first metric --int8 may lose.")
 @click.option("--force", is_flag=True, help="Export even if it loses more.")
 @options.trust
@@ -25,6 +26,8 @@ def export(
     out: Path | None,
     int8: bool,
     data: tuple[Path, ...],
+    columns: list[str | int] | None,
+    header: bool | None,
     allow: float,
     force: bool,
     trust: bool,
@@ -32,6 +35,6 @@ def export(
     """Export a run to a folder that predicts without torch and starts in half a second."""
     from seqloom.engines.export import export as write
 
-    given = options.paths(data)
-    found = write(run, to, out, int8=int8, data=given, allow=allow, force=force, trust=trust, note=note)
+    given, chosen = options.paths(data), options.layout(data, columns, header)
+    found = write(run, to, out, int8=int8, data=given, allow=allow, force=force, trust=trust, note=note, **chosen)
     note(f"The exported model is in {found}. Try: echo ... | seqloom predict {found}")

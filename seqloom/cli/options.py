@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 from collections.abc import Callable
@@ -45,7 +46,18 @@ data = click.option(
     "--data",
     type=FILE,
     multiple=True,
-    help="Pairs: a TSV or JSONL file, - for stdin, or given twice, two line-aligned files; also .gz.",
+    help="Pairs: TSV, CSV, JSONL, JSON or Parquet, - for stdin, or given twice, two line-aligned files; also .gz.",
+)
+columns = together(
+    click.option(
+        "--columns",
+        "--keys",
+        "columns",
+        metavar="SOURCE,TARGET",
+        callback=lambda context, option, text: split_columns(text),
+        help="Columns of a table, or keys of JSON, by name or by number from 1.",
+    ),
+    click.option("--header/--no-header", default=None, help="Whether line 1 of a TSV or CSV file names its columns."),
 )
 settings = click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a key of the recipe.")
 skip_bad = click.option("--skip-bad", is_flag=True, help="Skip bad lines and count them.")
@@ -92,6 +104,23 @@ def paths(given: tuple[Path, ...]) -> list[str] | None:
     return [str(path) for path in given] or None
 
 
+def split_columns(text: str | None) -> list[str | int] | None:
+    """ "text,label" or "1,3" as a list. A name with a comma is put in double quotes, as in CSV."""
+    if text is None:
+        return None
+    cells = [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
+    if not all(cells) or not cells:
+        raise SeqloomError(f'--columns "{text}": expected names or numbers with commas between, such as text,label')
+    return [int(cell) if cell.isdecimal() else cell for cell in cells]
+
+
+def layout(data: tuple[Path, ...], columns: list[str | int] | None, header: bool | None) -> dict[str, Any]:
+    """The options of `columns` as arguments; two aligned files have none to choose."""
+    if len(data) == 2 and (columns or header is not None):
+        raise SeqloomError("--columns, --header: two aligned files have one column each; leave the options out")
+    return {"columns": columns, "header": header}
+
+
 def check_file(out: Path, such_as: str) -> None:
     """Refuse a file that cannot be written, before anything is computed for it."""
     if not out.parent.is_dir():
@@ -129,12 +158,14 @@ def loaded_helpers(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_examples(model: Any, data: tuple[Path, ...], skip_bad: bool) -> list[Any]:
+def read_examples(
+    model: Any, data: tuple[Path, ...], skip_bad: bool, columns: list[str | int] | None, header: bool | None
+) -> list[Any]:
     """The examples of --data, or of stdin; bad ones that were skipped are counted."""
     from seqloom.data.readers import Tally
 
-    tally = Tally()
-    found = list(model.examples(paths(data) or ["-"], skip_bad=skip_bad, tally=tally))
+    tally, chosen = Tally(), layout(data, columns, header)
+    found = list(model.examples(paths(data) or ["-"], skip_bad=skip_bad, tally=tally, **chosen))
     if tally.skipped:
         note(tally.sentence("bad"))
     return found

@@ -60,22 +60,22 @@ def predict(
 
 def predict_lines(model: Any, as_json: bool, asked: dict[str, Any]) -> None:
     """One source per line in, one output per line out. `asked` are the options of `candidates`."""
+    from seqloom.inference.candidates import is_blank
     from seqloom.inference.constraints import no_output
     from seqloom.inference.system import has_unknown_source
 
     sources_in_all = unknown = lines = 0
     for sources in chunks(sys.stdin.buffer):
-        filled = [source for source in sources if source.strip()]
+        filled = [source for source in sources if not is_blank(source)]
         try:
-            answers = iter(model.candidates(filled, details=as_json, **asked))
+            answers = model.candidates(sources, details=as_json, **asked)
         except UnreadableError:
             name_line(model, sources, lines)
             raise
         sources_in_all += len(filled)
         unknown += sum(has_unknown_source(model.system, source) for source in filled)
-        for source in sources:
-            found = next(answers) if source.strip() else []
-            if not found and source.strip():
+        for source, found in zip(sources, answers):
+            if not found and not is_blank(source):
                 raise no_output(source)
             if as_json:
                 print(json.dumps({"source": source, "outputs": [vars(one) for one in found]}, ensure_ascii=False))

@@ -16,6 +16,7 @@ from seqloom.cli.messages import note
 @click.command()
 @click.argument("recipe", required=False)
 @options.data
+@options.columns
 @click.option("--valid", type=options.FILE, multiple=True, help="Validation pairs; without them some are held out.")
 @options.out
 @options.settings
@@ -30,6 +31,8 @@ from seqloom.cli.messages import note
 def train(
     recipe: str | None,
     data: tuple[Path, ...],
+    columns: list[str | int] | None,
+    header: bool | None,
     valid: tuple[Path, ...],
     out: Path | None,
     settings: tuple[str, ...],
@@ -46,6 +49,7 @@ def train(
 
     RECIPE is a packaged recipe or a TOML file; without one, a recipe is chosen that suits the data.
     """
+    from seqloom.data.layout import settings_of
     from seqloom.train import processes
     from seqloom.train.display import Display
     from seqloom.train.fit import fit
@@ -60,6 +64,7 @@ def train(
             changes.append(f"{key}={json.dumps(str(value))}")
     if skip_bad:
         changes.append("data.skip_bad=true")
+    changes += settings_of(**options.layout(data, columns, header))
     given: dict[str, Any] = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
     given |= {"minutes": minutes, "as_written": as_written}
     if dry_run:

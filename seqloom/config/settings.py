@@ -101,6 +101,9 @@ class Data:
     test: str | tuple[str, str] | None = None
     max_characters: int = 20_000  # of a line; as the readers have it
     skip_bad: bool = False
+    columns: tuple[str | int, ...] | None = None  # source and target, by name or by number from 1
+    header: bool | None = None  # whether line 1 names the columns; None: asked if it looks so
+    quotes: bool | None = None  # whether quotes enclose cells; None: in CSV always, in TSV where only that makes sense
 
 
 def build_settings(recipe: dict[str, Any]) -> Settings:

@@ -1,26 +1,31 @@
-"""From a line, or an item of a Python list, to the columns of an example: source and target."""
+"""From a line, the cells of a row, or an item of a Python list to the columns of an example: source and target."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from seqloom.data.spelling import SIDES, LineError, as_words, checked, is_missing, is_scalar, spell, too_long
 from seqloom.types import Example
 
 Columns = tuple[Any, Any]  # source and target; the source of a language model is None
 
 
-class LineError(Exception):
-    """A line that is not an example: a short reason to count, what was expected, and what was found."""
+Row = tuple[int, Columns | LineError]  # what was read, or what is wrong with it, and its number
 
-    def __init__(self, reason: str, expected: str, found: object):
-        self.reason, self.expected, self.found = reason, expected, found
+
+def attempt(parse: Callable[[Any], Columns], record: Any) -> Columns | LineError:
+    """The columns of a record, or what is wrong with it."""
+    try:
+        return parse(record)
+    except LineError as bad:
+        return bad
 
 
 def decode_line(raw: bytes, max_characters: int) -> str:
     """The text of a line, which must be UTF-8 and not too long."""
     if len(raw) > 4 * max_characters:  # no character takes more than four bytes
-        raise _too_long(raw[:400].decode(errors="replace"), max_characters)
+        raise too_long(raw[:400].decode(errors="replace"), max_characters)
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -28,46 +33,43 @@ def decode_line(raw: bytes, max_characters: int) -> str:
         expected = f"expected UTF-8, but byte {error.start + 1} is 0x{raw[error.start]:02X}; convert the file to UTF-8"
         raise LineError("invalid UTF-8", expected, near) from None
     if len(text) > max_characters:
-        raise _too_long(text, max_characters)
+        raise too_long(text, max_characters)
     return text
 
 
-def from_tabs(text: str, columns: int) -> Columns:
-    """The cells of a line of TSV; with one column, a line of plain text."""
-    cells = text.split("\t")
-    if columns == 1:
-        if len(cells) > 1:
-            raise LineError("a tab", "a language model takes one text per line, without tabs", text)
-        return None, text
-    if not text.strip():
-        raise LineError("blank line", "expected a source, a tab and a target", text)
-    if len(cells) != 2:
+def from_text(text: str) -> Columns:
+    """A line of plain text."""
+    if "\t" in text:
+        raise LineError("a tab", "a language model takes one text per line, without tabs", text)
+    return None, text
+
+
+def from_aligned(source: str, target: str) -> Columns:
+    """A line of each of two files."""
+    if not source.strip() and not target.strip():
+        raise LineError("blank line", "the source is empty, and so is the target", source)
+    return source, target
+
+
+def from_values(values: Sequence[Any], max_characters: int) -> Columns:
+    """The values of one row of typed columns, spelled as TSV would."""
+    sides = zip(SIDES[-len(values) :], values)
+    found = [checked(spell(value, side), max_characters) for side, value in sides]
+    return (None, found[0]) if len(found) == 1 else (found[0], found[1])
+
+
+def from_cells(cells: Sequence[str], places: Sequence[int], width: int, separator: str) -> Columns:
+    """The chosen cells of a row of a table, which must have as many as the others."""
+    if not any(map(str.strip, cells)):
+        wanted = "a source, a tab and a target" if separator == "\t" else f"cells with {separator!r} between"
+        raise LineError("blank line", f"expected {wanted}", separator.join(cells))
+    if len(cells) != width:
+        between = "a tab" if separator == "\t" else repr(separator)
+        sides = "(source, target)" if width == len(places) == 2 else "like line 1"
         count = f"{len(cells)} column{'s' * (len(cells) > 1)}"
-        raise LineError(count, f"expected 2 columns with a tab between (source, target), not {count}", text)
-    return cells[0], cells[1]
-
-
-def from_json(text: str, columns: int) -> Columns:
-    """The values of a line of JSONL."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        raise LineError("bad JSON", "expected one JSON object per line", text) from None
-    if not isinstance(record, dict):
-        raise LineError("bad JSON", "expected a JSON object", text)
-    if columns == 1 and {"source", "target"} <= record.keys():
-        raise LineError("two columns", "a language model takes texts without a source", text)
-    keys = ["source", "target"] if columns == 2 else ["target" if "target" in record else "text"]
-    values: list[str | None] = [] if columns == 2 else [None]
-    for key in keys:
-        if key not in record:
-            wanted = '"source" and "target"' if columns == 2 else '"target" or "text"'
-            raise LineError(f'no "{key}" key', f'expected an object with {wanted}, not without "{key}"', text)
-        if not isinstance(record[key], str):
-            raise LineError(f'"{key}" is not text', f'expected "{key}" to be a string', record[key])
-        _check_unicode(record[key])
-        values.append(record[key])
-    return values[0], values[1]
+        expected = f"expected {width} column{'s' * (width > 1)} with {between} between {sides}, not {count}"
+        raise LineError(count, expected, separator.join(cells))
+    return (None, cells[places[0]]) if len(places) == 1 else (cells[places[0]], cells[places[1]])
 
 
 def from_pair(pair: Any, columns: int, max_characters: int) -> Columns:
@@ -78,31 +80,19 @@ def from_pair(pair: Any, columns: int, max_characters: int) -> Columns:
         pair = (None, pair)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise LineError("not a pair", "expected a (source, target) tuple", pair)
-    if columns == 2 and pair[0] is None:
+    if columns == 2 and is_missing(pair[0]):
         raise LineError("no source", "expected a (source, target) tuple with a source", pair)
     if columns == 1 and pair[0] is not None:
         raise LineError("two columns", "a language model takes texts without a source; give strings", pair)
-    for value in pair:
-        if isinstance(value, str):
-            _check_unicode(value)
-            if len(value) > max_characters:
-                raise _too_long(value, max_characters)
-    return pair[0], pair[1]
+    values = [as_words(value) for value in pair][-columns:]
+    if all(isinstance(value, str) or is_scalar(value) or is_missing(value) for value in values):
+        values = [spell(value, side) for side, value in zip(SIDES[-columns:], values)]  # as they would be in a file
+    values = [checked(value, max_characters) for value in values]
+    return (None, values[0]) if columns == 1 else (values[0], values[1])
 
 
 def check_not_empty(columns: Columns) -> None:
     """Refuse texts of white space only."""
-    for side, value in zip(("source", "target"), columns):
+    for side, value in zip(SIDES, columns):
         if isinstance(value, str) and not value.strip():
             raise LineError(f"empty {side}", f"the {side} is empty", value)
-
-
-def _check_unicode(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise LineError("invalid Unicode", "expected text without half surrogate pairs", text) from None
-
-
-def _too_long(text: str, max_characters: int) -> LineError:
-    return LineError("too long", f"expected at most {max_characters:,} characters (data.max_characters)", text)

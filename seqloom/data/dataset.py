@@ -16,8 +16,9 @@ import numpy as np
 from seqloom.contracts import Codec
 from seqloom.data.cache import Cache, codec_key, files_key, key_of
 from seqloom.data.corpus import Corpus
+from seqloom.data.layout import Layout
 from seqloom.data.lines import Data, is_pipe, paths_of, repeatable, title_of
-from seqloom.data.readers import MAX_CHARACTERS, Tally, examples, readable
+from seqloom.data.readers import MAX_CHARACTERS, PLAIN, Tally, examples, readable
 from seqloom.data.report import Report
 from seqloom.data.special_tokens import EOS
 from seqloom.data.split import Scan, hold_out, last_tenth, pick, scan
@@ -46,6 +47,7 @@ def prepare(
     cache: Path,
     skip_bad: bool = False,
     max_characters: int = MAX_CHARACTERS,
+    layout: Layout = PLAIN,
     fit: bool = True,
     max_valid: int = 2_000,
     running: bool = False,
@@ -61,7 +63,7 @@ def prepare(
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     codecs = {"target": target} if source is None or source is target else {"source": source, "target": target}
     columns, located = 1 if source is None else 2, source is not None and source.names_files
-    options: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters}
+    options: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "layout": layout}
     options |= {"running": running, "located": located}
     store = Cache(cache)
 

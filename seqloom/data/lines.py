@@ -7,21 +7,22 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
 from seqloom.errors import SeqloomError
 
-Data = str | Path | Sequence[Any]  # a path, one or two paths, or a list of (source, target) tuples or Examples
+Data = str | Path | Iterable[Any]  # a path, one or two paths, or examples in any form that `frames` knows
 
 
 def paths_of(data: Data | None) -> list[str]:
     """The paths that were given; none for a list of examples, which three or more strings are."""
     if isinstance(data, (str, Path)):
         return [str(data)]
-    if data and len(data) <= 2 and all(isinstance(item, (str, Path)) for item in data):
+    if isinstance(data, (list, tuple)) and len(data) <= 2 and all(isinstance(item, (str, Path)) for item in data):
         return [str(item) for item in data]
     return []
 
@@ -34,15 +35,15 @@ def is_pipe(path: str) -> bool:
 def title_of(data: Any) -> str:
     """What messages call the data."""
     names = ["standard input" if path == "-" else path for path in paths_of(data)]
-    return " and ".join(names) or "the list of examples"
+    return " and ".join(names) or ("the data frame" if hasattr(data, "columns") else "the list of examples")
 
 
 @contextmanager
 def repeatable(data: Data | None, folder: Path) -> Iterator[Data | None]:
-    """The same data, fit for several passes: pipes are first copied to files in a temporary folder."""
+    """The same data, fit for several passes: pipes are copied to a temporary folder first, iterators to a list."""
     paths = paths_of(data)
     if not any(map(is_pipe, paths)):
-        yield paths or data
+        yield paths or (list(data) if isinstance(data, Iterator) else data)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spool-", dir=folder) as spool:
@@ -69,15 +70,24 @@ def lines(name: str, max_characters: int) -> Iterator[bytes]:
     """
     limit = 4 * max_characters + 8
     empty = True
+    with opened(name) as file:
+        while line := file.readline(limit):
+            rest = line
+            while len(rest) == limit and not rest.endswith(b"\n"):
+                rest = file.readline(limit)
+            if empty:
+                line, empty = line.removeprefix(b"\xef\xbb\xbf"), False
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
+    if empty:
+        raise SeqloomError(f"{title_of(name)} is empty; expected at least one example")
+
+
+@contextmanager
+def opened(name: str) -> Iterator[IO[bytes]]:
+    """A file to read, unpacked; what goes wrong is one line."""
     try:
         with _open(name) as file:
-            while line := file.readline(limit):
-                rest = line
-                while len(rest) == limit and not rest.endswith(b"\n"):
-                    rest = file.readline(limit)
-                if empty:
-                    line, empty = line.removeprefix(b"\xef\xbb\xbf"), False
-                yield line.removesuffix(b"\n").removesuffix(b"\r")
+            yield file
     except FileNotFoundError:
         raise SeqloomError(f"{name}: there is no such file; check the path") from None
     except IsADirectoryError:
@@ -87,23 +97,27 @@ def lines(name: str, max_characters: int) -> Iterator[bytes]:
     except OSError as error:
         reason = error.strerror or error
         raise SeqloomError(f"{title_of(name)} cannot be read: {reason}; check its permissions") from None
-    if empty:
-        raise SeqloomError(f"{title_of(name)} is empty; expected at least one example")
 
 
 def aligned_lines(names: list[str], max_characters: int) -> Iterator[tuple[bytes, bytes]]:
-    """The lines of two files side by side."""
+    """The lines of two files side by side. Blank lines at the end of the longer one are nothing."""
     left, right = (lines(name, max_characters) for name in names)
     both = 0
     for line in left:
         other = next(right, None)
         if other is None:
-            raise _uneven(names, [both + 1 + sum(1 for _ in left), both])
+            if more := _filled(chain([line], left)):
+                raise _uneven(names, [both + more, both])
+            return
         both += 1
         yield line, other
-    more = sum(1 for _ in right)
-    if more:
+    if more := _filled(right):
         raise _uneven(names, [both, both + more])
+
+
+def _filled(raws: Iterable[bytes]) -> int:
+    """How many lines there are up to the last that is not blank."""
+    return max((number for number, raw in enumerate(raws, start=1) if raw.strip()), default=0)
 
 
 def _uneven(names: list[str], counts: list[int]) -> SeqloomError:

@@ -1,4 +1,4 @@
-"""From files to examples, one line at a time: TSV, JSONL, two line-aligned texts, standard input, any of them gzipped.
+"""From files and Python objects to examples, one at a time.
 
 A bad line stops the reading with a message that names it, or is counted and skipped; a bad file always stops it.
 """
@@ -6,18 +6,23 @@ A bad line stops the reading with a message that names it, or is counted and ski
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from seqloom.contracts import Codec
-from seqloom.data.columns import Columns, LineError, check_not_empty, decode_line, from_json, from_pair, from_tabs
-from seqloom.data.lines import Data, aligned_lines, lines, paths_of, title_of
+from seqloom.data.columns import Row, check_not_empty
+from seqloom.data.formats import file_rows, format_of
+from seqloom.data.frames import is_table, python_rows
+from seqloom.data.layout import Layout
+from seqloom.data.lines import Data, paths_of, title_of
+from seqloom.data.spelling import LineError
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.types import Example
 
 MAX_CHARACTERS = 20_000
+PLAIN = Layout()
 
 
 @dataclass
@@ -28,6 +33,7 @@ class Tally:
     skipped: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     first_lines: dict[str, int] = field(default_factory=dict)  # the first line skipped for each reason
+    noun: str = "line"  # what one is called: "line", "row" or "item"
 
     def skip(self, reason: str, line: int) -> None:
         self.skipped += 1
@@ -37,50 +43,38 @@ class Tally:
     def sentence(self, title: str) -> str:
         """What was skipped and why."""
         reasons = ", ".join(
-            f"{count:,} x {reason} (first at line {self.first_lines[reason]:,})"
+            f"{count:,} x {reason} (first at {self.noun} {self.first_lines[reason]:,})"
             for reason, count in self.reasons.most_common()
         )
-        return f"Skipped {self.skipped:,} {title} line{'s' * (self.skipped != 1)}: {reasons}."
+        return f"Skipped {self.skipped:,} {title} {self.noun}{'s' * (self.skipped != 1)}: {reasons}."
 
     def all_skipped(self, title: str) -> SeqloomError:
         """The error for data without a good line."""
         reasons = ", ".join(f"{count} x {reason}" for reason, count in self.reasons.most_common())
-        return SeqloomError(f"{title} has no usable line: all {self.read} were skipped ({reasons})")
+        return SeqloomError(f"{title} has no usable {self.noun}: all {self.read} were skipped ({reasons})")
 
 
 def read(
     paths: Sequence[str | Path],
     columns: int = 2,
     *,
+    layout: Layout = PLAIN,
     max_characters: int = MAX_CHARACTERS,
     skip_bad: bool = False,
     tally: Tally | None = None,
     running: bool = False,
     located: bool = False,
 ) -> Iterator[Example]:
-    """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of plain text.
+    """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of text.
 
     In a running text every line counts, empty ones too, and a tab is a character. `located` sources are paths, relative
     to the folder of the file that names them, or, where they do not exist there, to the current one.
     """
     names = [str(path) for path in paths]
     _check_paths(names, columns)
-
-    def parse(raws: tuple[bytes, ...]) -> Columns:
-        texts = [decode_line(raw, max_characters) for raw in raws]
-        if len(texts) == 2:
-            return texts[0], texts[1]
-        if _is_json(names[0]):
-            return from_json(texts[0], columns)
-        if running:
-            return None, texts[0]
-        return from_tabs(texts[0], columns)
-
-    rows: Iterable[tuple[bytes, ...] | None]
-    rows = aligned_lines(names, max_characters) if len(names) == 2 else zip(lines(names[0], max_characters))
-    if columns == 1 and not running and not _is_json(names[0]):
-        rows = (raws if raws and raws[0].strip() else None for raws in rows)  # plain text has paragraphs
-    found = _examples(rows, parse, title_of(names), skip_bad, tally, running)
+    layout.check(columns)
+    rows, noun = file_rows(names, columns, layout, max_characters, running)
+    found = _examples(rows, title_of(names), skip_bad, tally, running, noun)
     folder = Path(names[0]).absolute().parent
     yield from (replace(each, source=_locate(each.source, folder)) for each in found) if located else found
 
@@ -89,23 +83,27 @@ def from_pairs(
     pairs: Iterable[Any],
     columns: int = 2,
     *,
+    layout: Layout = PLAIN,
     max_characters: int = MAX_CHARACTERS,
     skip_bad: bool = False,
     tally: Tally | None = None,
     running: bool = False,
 ) -> Iterator[Example]:
-    """The examples of a Python list: (source, target) tuples, or for columns=1 strings. Line 1 is the first."""
-
-    def parse(pair: Any) -> Columns:
-        return from_pair(pair, columns, max_characters)
-
-    yield from _examples(pairs, parse, title_of(None), skip_bad, tally, running)
+    """The examples of what Python holds (see `frames`), such as (source, target) tuples. Line 1 is the first."""
+    title, noun = title_of(pairs), "row" if is_table(pairs) else "line"
+    rows = python_rows(pairs, columns, layout, max_characters, title)
+    yield from _examples(rows, title, skip_bad, tally, running, noun)
 
 
 def examples(data: Data, columns: int, *, located: bool = False, **options: Any) -> Iterator[Example]:
-    """The examples of files or of a list; the options are those of `read`."""
+    """The examples of files or of what Python holds; the options are those of `read`."""
     paths = paths_of(data)
     return read(paths, columns, located=located, **options) if paths else from_pairs(data, columns, **options)  # type: ignore[arg-type]
+
+
+def reading_options(data: Mapping[str, Any]) -> dict[str, Any]:
+    """How the [data] of a completed recipe is read, as options of `read`."""
+    return {"layout": Layout.of(data), **{name: data[name] for name in ("skip_bad", "max_characters")}}
 
 
 def readable(
@@ -135,7 +133,7 @@ def readable(
                 check(example)
         except UnreadableError as bad:
             if not skip_bad:
-                raise _bad_line(title, example.line, str(bad)) from None
+                raise _bad_line(title, example.line, str(bad), tally.noun) from None
             tally.skip(f"unreadable {side}", example.line)
             if refused is not None:
                 refused.add(example.line)
@@ -147,48 +145,52 @@ def readable(
 
 
 def _examples(
-    rows: Iterable[Any],
-    parse: Callable[[Any], Columns],
-    title: str,
-    skip_bad: bool,
-    tally: Tally | None,
-    running: bool,
+    rows: Iterable[Row], title: str, skip_bad: bool, tally: Tally | None, running: bool, noun: str
 ) -> Iterator[Example]:
     tally = Tally() if tally is None else tally
-    seen = good = False
-    for number, row in enumerate(rows, start=1):
-        if row is None:
-            continue
-        seen = True
+    tally.noun = noun
+    good = False
+    for index, columns in _without_blank_end(rows):
         tally.read += 1
         try:
-            columns = parse(row)
+            if isinstance(columns, LineError):
+                raise columns
             if not running:
                 check_not_empty(columns)
         except LineError as bad:
             if not skip_bad:
-                raise _bad_line(title, number, f"{bad.expected}, found {shown(bad.found)}") from None
-            tally.skip(bad.reason, number)
+                raise _bad_line(title, index, f"{bad.expected}, found {shown(bad.found)}", noun) from None
+            tally.skip(bad.reason, index)
             continue
         good = True
-        yield Example(*columns, number)
-    if not seen:
+        yield Example(*columns, index)
+    if not tally.read:
         raise SeqloomError(f"{title} is empty; expected at least one example")
     if not good:
         raise tally.all_skipped(title)
 
 
-def _bad_line(title: str, line: int, what: str) -> SeqloomError:
-    return SeqloomError(f"{title}, line {line}: {what}; correct the line, or skip bad lines with --skip-bad")
+def _without_blank_end(rows: Iterable[Row]) -> Iterator[Row]:
+    """Blank lines at the end are nothing; others are bad lines."""
+    blank: list[Row] = []
+    for row in rows:
+        if isinstance(row[1], LineError) and row[1].reason == "blank line":
+            blank.append(row)
+            continue
+        yield from blank
+        blank.clear()
+        yield row
 
 
-def _locate(name: str, folder: Path) -> str:
+def _bad_line(title: str, line: int, what: str, noun: str) -> SeqloomError:
+    return SeqloomError(f"{title}, {noun} {line}: {what}; correct the {noun}, or skip bad {noun}s with --skip-bad")
+
+
+def _locate(name: Any, folder: Path) -> Any:
+    if not isinstance(name, str):
+        return name
     beside, here = folder / name, Path(name).absolute()
     return str(here if here.exists() and not beside.exists() else beside)
-
-
-def _is_json(name: str) -> bool:
-    return name.removesuffix(".gz").endswith(".jsonl")
 
 
 def _check_paths(names: list[str], columns: int) -> None:
@@ -197,5 +199,5 @@ def _check_paths(names: list[str], columns: int) -> None:
     if not 1 <= len(names) <= columns:
         wanted = "one file of pairs or two aligned files" if columns == 2 else "one file of text"
         raise SeqloomError(f"{len(names)} paths were given ({', '.join(names[:3])}); expected {wanted}")
-    if len(names) == 2 and ("-" in names or any(map(_is_json, names))):
+    if len(names) == 2 and ("-" in names or any(format_of(name) in ("json", "jsonl", "parquet") for name in names)):
         raise SeqloomError(f"{' and '.join(names)}: two aligned files must be plain text files; give pairs as one file")

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.contracts import Task
+from seqloom.data.layout import KEYS
 from seqloom.engines.engine import ENGINES, Manifest
 from seqloom.engines.exported import Exported
 from seqloom.errors import SeqloomError, nearest
-from seqloom.inference.evaluation import gather
 from seqloom.predictor import Predictor
 from seqloom.storage import files
 from seqloom.storage.files import partial_path, remove, saving, sync, to_json
+from seqloom.types import Example
 
 
 def export(
@@ -29,6 +30,8 @@ def export(
     force: bool = False,
     trust: bool = False,
     note: Callable[[str], None] = lambda text: None,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
 ) -> Path:
     """Write the folder and return its path.
 
@@ -52,7 +55,8 @@ def export(
             manifest = write(native, to, int8, partial)
             if chosen and native.task.metrics:
                 note(f"Measuring both on {' and '.join(chosen)}.")
-                manifest.measured.update(measure(native, Exported.load(partial, trust=trust), chosen))
+                examples = list(native.examples(chosen, columns=columns, header=header))
+                manifest.measured.update(measure(native, Exported.load(partial, trust=trust), examples, chosen))
                 refuse_loss(native.task, manifest.measured, allow, force or not int8)
             files.write(partial / "engine.json", to_json(manifest.content()))
             sync(partial)
@@ -80,7 +84,7 @@ def write(native: Predictor, to: str, int8: bool, folder: Path) -> Manifest:
         recipe={
             "task": recipe["task"],
             "search": recipe["search"],
-            "data": {"max_characters": recipe["data"]["max_characters"]},
+            "data": {name: value for name, value in recipe["data"].items() if name in ("max_characters", *KEYS)},
         },
         files={file.name: file.stat().st_size for file in sorted(model_folder.iterdir())},
         measured={},
@@ -96,9 +100,9 @@ def validation(native: Predictor) -> list[str] | None:
     return paths if paths and all(Path(each).is_file() for each in paths) else None
 
 
-def measure(native: Predictor, exported: Exported, data: Sequence[str]) -> dict[str, Any]:
+def measure(native: Predictor, exported: Exported, examples: Sequence[Example], data: Sequence[str]) -> dict[str, Any]:
     """The metrics of both, and the share of outputs that are equal."""
-    sources, references = native.task.references(gather(native.system, native.examples(list(data))))
+    sources, references = native.task.references(examples)
     ours, theirs = native.predict(sources), exported.predict(sources)
     return {
         "data": list(data),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqloom.contracts import Task
-from seqloom.data.readers import Tally
+from seqloom.data.lines import Data
 from seqloom.inference.candidates import best_predictions, candidates
 from seqloom.inference.evaluation import evaluate, read_examples
 from seqloom.inference.find import Prediction
@@ -41,12 +41,13 @@ class BasePredictor:
         """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
         return candidates(self.system, sources, **options)
 
-    def evaluate(self, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
-        """The task's metrics on a file, examples or pairs; the perplexity of a language model."""
-        return evaluate(self.system, examples, **options)
+    def evaluate(self, data: Data, **options: Any) -> dict[str, float]:
+        """The task's metrics on whatever `fit` takes; the perplexity of a language model.
 
-    def examples(
-        self, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
-    ) -> Iterator[Example]:
-        """The examples of files, read as the run's training data was."""
-        return read_examples(self.system, paths, skip_bad=skip_bad, tally=tally)
+        `columns` and `header` are for a table that is laid out otherwise than the training data was.
+        """
+        return evaluate(self.system, data, **options)
+
+    def examples(self, data: Data, **options: Any) -> Iterator[Example]:
+        """The examples of files or tables, read as the run's training data was. Options: those of `read_examples`."""
+        return read_examples(self.system, data, **options)

@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from seqloom.data.readers import Tally, read, readable
+from seqloom.data.layout import Layout
+from seqloom.data.lines import Data, title_of
+from seqloom.data.readers import Tally, readable
+from seqloom.data.readers import examples as read
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
-from seqloom.inference.system import System, as_example, encode_source
+from seqloom.inference.system import System, encode_source
 from seqloom.metrics.latency import latency
 from seqloom.types import Example
 
 
 def read_examples(
-    system: System, paths: Sequence[str], *, skip_bad: bool = False, tally: Tally | None = None
+    system: System,
+    data: Data,
+    *,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    skip_bad: bool = False,
+    tally: Tally | None = None,
 ) -> Iterator[Example]:
-    """The examples of files, read as the run's training data was."""
-    task, tally, title = system.task, tally or Tally(), " and ".join(paths)
+    """The examples of files or of what Python holds, read as the run's training data was, unless told otherwise."""
+    task, tally, title = system.task, tally or Tally(), title_of(data)
+    layout = Layout.of(system.recipe["data"]).changed(columns, header)
     options: dict[str, Any] = {"running": task.running, "max_characters": system.recipe["data"]["max_characters"]}
-    options["located"] = task.source is not None and task.source.names_files
-    rows = read(paths, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
+    options |= {"located": task.source is not None and task.source.names_files, "layout": layout}
+    rows = read(data, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
     found = readable(rows, task.source, task.target, title, tally, skip_bad=skip_bad, check=task.check)
     return (each for each, *_ in found)
 
 
-def gather(system: System, examples: Iterable[Any] | str | Path) -> list[Example]:
-    """The examples of a file, or given as examples or pairs; at least one."""
-    if isinstance(examples, (str, Path)):
-        examples = read_examples(system, [str(examples)])
-    has_source = system.task.source is not None
-    found = [as_example(each, has_source) for each in examples]
-    for each in found:
-        if not each.line:  # those of files were checked when they were read
-            system.task.check(each)
-    if not found:
+def gather(system: System, data: Data, **options: Any) -> list[Example]:
+    """Examples as they were read; any other data is read now. At least one."""
+    if isinstance(data, Iterator):
+        data = list(data)
+    if not isinstance(data, list) or not all(isinstance(each, Example) and each.line for each in data):
+        data = list(read_examples(system, data, **options))
+    if not data:
         raise SeqloomError("nothing to evaluate: the data is empty")
-    return found
+    return data
 
 
-def evaluate(system: System, examples: Iterable[Any] | str | Path, **options: Any) -> dict[str, float]:
+def evaluate(
+    system: System,
+    data: Data,
+    *,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    **options: Any,
+) -> dict[str, float]:
     """The task's metrics; the latency of a model that writes while it reads; the perplexity of a language model."""
-    gathered = gather(system, examples)
+    gathered = gather(system, data, columns=columns, header=header)
     if system.task.source is None:
         return perplexity(system, gathered)
     sources, references = system.task.references(gathered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,12 @@ import torch
 from seqloom.errors import SeqloomError
 from seqloom.inference.find import batches
 from seqloom.inference.running_text import line_log_probs
-from seqloom.inference.system import System, as_example, encode_source
+from seqloom.inference.system import System, as_examples, encode_source
 from seqloom.tasks.text import RunningText
 
 
 @torch.inference_mode()
-def score(system: System, pairs: Sequence[Any]) -> list[float]:
+def score(system: System, pairs: Iterable[Any]) -> list[float]:
     """The log-probability of each target given its source; a language model takes the targets alone.
 
     For running text these are the lines, each given all lines before it.
@@ -25,7 +25,7 @@ def score(system: System, pairs: Sequence[Any]) -> list[float]:
     source, target = task.source, task.target
     if target.vocabulary is None:
         raise SeqloomError("this run outputs numbers, which have no log-probabilities: use `evaluate`")
-    examples = [as_example(pair, source is not None) for pair in pairs]
+    examples = as_examples(system, pairs)
     if isinstance(task, RunningText):
         return line_log_probs(model, task, [example.target for example in examples])
     sources = None if source is None else [encode_source(system, example.source) for example in examples]

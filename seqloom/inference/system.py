@@ -5,6 +5,7 @@ Exported models are systems too, so there is no torch here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ from seqloom.config.build import build_part
 from seqloom.contracts import Codec, Search, Task
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import Places
+from seqloom.data.frames import python_rows
+from seqloom.data.layout import Layout
+from seqloom.data.lines import title_of
 from seqloom.data.special_tokens import UNK
-from seqloom.errors import SeqloomError, show
+from seqloom.data.spelling import LineError
+from seqloom.errors import SeqloomError, show, shown
 from seqloom.types import Example
 
 
@@ -90,12 +95,13 @@ def has_unknown_target(system: System, example: Example) -> bool:
     return target.vocabulary is not None and UNK in target.encode(example.target, example.source).tolist()
 
 
-def as_example(pair: Any, has_source: bool) -> Example:
-    """An example as it is, or made of (source, target); a language model takes the target alone."""
-    if isinstance(pair, Example):
-        return pair
-    if not has_source:
-        return Example(None, pair)
-    if isinstance(pair, str) or len(pair) != 2:
-        raise SeqloomError(f"expected (source, target), not {pair!r}")
-    return Example(*pair)
+def as_examples(system: System, data: Iterable[Any]) -> list[Example]:
+    """Examples of whatever Python holds: pairs, a table; a language model takes targets alone. They may be empty."""
+    reading, title, sides = system.recipe["data"], title_of(data), 1 if system.task.source is None else 2
+    rows = python_rows(data, sides, Layout.of(reading), reading["max_characters"], title)
+    found = []
+    for number, columns in rows:
+        if isinstance(columns, LineError):
+            raise SeqloomError(f"{title}, line {number}: {columns.expected}, found {shown(columns.found)}")
+        found.append(Example(*columns, number))
+    return found

@@ -93,6 +93,11 @@ class Run:
         """An existing run folder. One process may open it for writing, which removes what a crash left behind."""
         path = Path(path)
         if not (path / "format.json").is_file():
+            if path.is_file():
+                raise SeqloomError(
+                    f"{path} is a file, and a run folder was expected: name the run first; predict reads sources from "
+                    f"standard input (< {path}), other commands take a file of pairs with --data {path}"
+                )
             reason = "it has no format.json" if path.is_dir() else "there is no such folder"
             if is_exported(path):
                 reason = "it is an exported model, for `seqloom predict` and `evaluate` alone"

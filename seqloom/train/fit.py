@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqloom.config.settings import build_settings
+from seqloom.data.layout import settings_of
 from seqloom.inference.system import System
 from seqloom.predictor import Predictor
 from seqloom.storage.run import Run
@@ -24,6 +25,8 @@ def fit(
     *,
     out: str | Path,
     valid: Data = None,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
     settings: Sequence[str] = (),
     minutes: float | None = None,
     as_written: bool = False,
@@ -33,10 +36,13 @@ def fit(
 ) -> Predictor:
     """Train on pairs: one call from data to model.
 
-    Without a recipe one is chosen from the data; a packaged recipe is fitted to the data unless it is to be taken
-    `as_written`. `settings` are "key=value" as on the command line. `minutes` limit the whole call. The same call with
-    `resume=True` continues a run that was interrupted.
+    Data is a file, two aligned files, pairs, or a table such as a data frame, of which `columns` names source and
+    target; `header` says whether line 1 of a file names them. Without a recipe one is chosen from the data; a packaged
+    recipe is fitted to the data unless it is to be taken `as_written`. `settings` are "key=value" as on the command
+    line. `minutes` limit the whole call. The same call with `resume=True` continues a run that was interrupted.
     """
+    if chosen := settings_of(columns, header):
+        settings = [*settings, *chosen]
     display = display or (Display() if processes.is_lead() else Display.quiet())
     ready = prepare_training(
         data,

@@ -18,7 +18,7 @@ from seqloom.config.recipes import override, packaged
 from seqloom.config.settings import build_settings
 from seqloom.contracts import Objective, Task
 from seqloom.data.dataset import Dataset
-from seqloom.data.readers import examples
+from seqloom.data.readers import examples, reading_options
 from seqloom.nn.model import Model
 from seqloom.storage.run import Run
 from seqloom.train import forecast, processes
@@ -70,7 +70,7 @@ class Planning:
             return full
         data = full["data"].get("train") if data is None else data
         most = 4 * max(budget.get(full, key) for key in changes)
-        options = {name: full["data"][name] for name in ("skip_bad", "max_characters")}
+        options = reading_options(full["data"])
         columns = 1 if full["task"].get("source") is None else 2
         count = sum(1 for _ in islice(examples(data, columns, **options), most)) if data is not None else most
         return budget.apply(full, self.allowed(budget.fit_vocabulary(full, count)))

@@ -18,6 +18,7 @@ from seqloom.contracts import Head, Task
 from seqloom.data import dataset
 from seqloom.data.cache import cache_folder
 from seqloom.data.lines import repeatable
+from seqloom.data.readers import reading_options
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
@@ -122,11 +123,10 @@ def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -
             joint=task.joint,
             seed=full["seed"],
             cache=cache_folder(),
-            skip_bad=full["data"]["skip_bad"],
-            max_characters=full["data"]["max_characters"],
             fit=fit,
             running=task.running,
             check=task.check,
+            **reading_options(full["data"]),
         )
 
 

@@ -12,7 +12,7 @@ from seqloom.config.automatic import recipe_for
 from seqloom.config.complete import complete, fill, sections
 from seqloom.config.recipes import difference, override, read_recipe
 from seqloom.data.lines import is_pipe, paths_of
-from seqloom.data.readers import examples
+from seqloom.data.readers import examples, reading_options
 from seqloom.data.report import Report
 from seqloom.data.survey import survey
 from seqloom.errors import SeqloomError
@@ -44,9 +44,8 @@ def choose_recipe(
         display.say(f"The recipe is that of {other.path}.")
         return theirs, origin
     reading = fill(sections()["data"], given.get("data", {}), "data", trust)
-    options = {name: reading[name] for name in ("skip_bad", "max_characters")}
     try:
-        choice = recipe_for(survey(examples(data, columns=2, **options)))
+        choice = recipe_for(survey(examples(data, columns=2, **reading_options(reading))))
     except SeqloomError as error:
         if "not 1 column" in str(error):
             raise SeqloomError(

@@ -339,7 +339,6 @@ class TestPython:
         model = seqloom.load(translator)
         for mistake, word in (
             (lambda: model.predict("12"), "list of sources"),
-            (lambda: model.predict(["12", ""]), "empty"),
             (lambda: model.predict([12]), "expected a string"),
             (lambda: model.score(["12"]), "(source, target)"),
             (lambda: model.score([("", "12")]), "empty"),

@@ -17,7 +17,7 @@ import numpy as np
 from seqloom.contracts import Codec, Feed
 from seqloom.data.codecs import vocabularies
 from seqloom.data.special_tokens import BOS, PAD, SPECIAL, UNK, UNKNOWN, as_ids, before_eos
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, UnreadableError, nearest
 from seqloom.storage.files import replace_file, saving
 
 Units = Literal["char", "word", "bpe", "unigram", "byte"]
@@ -119,6 +119,9 @@ class Text(Codec):
         forms = [value, f" {value}"] if self.units in ("bpe", "unigram") else [value]
         return [ids.tolist() for ids in self.encode_many(forms)]
 
+    def content(self, value: str) -> str:
+        return value if isinstance(value, str) else self.normal(value)  # which says what it expects
+
     def elements(self, value: str) -> int | None:
         if self.units not in ("word", "char"):
             return None
@@ -128,7 +131,7 @@ class Text(Codec):
     def normal(self, value: str) -> str:
         """The text as a perfect output would be: lower case with `lowercase`, single spaces between words."""
         if not isinstance(value, str):
-            raise SeqloomError(f"a text codec was given {type(value).__name__} {value!r:.60}; expected a string")
+            raise UnreadableError(f"a text codec was given {type(value).__name__} {value!r:.60}; expected a string")
         try:
             value.encode()
         except UnicodeEncodeError:
