@@ -29,12 +29,14 @@ class Table:
 
 def is_table(data: Any) -> bool:
     """Whether it has rows and named columns, rather than being a list of examples."""
+    if _is_series(data):
+        return False
     return hasattr(data, "iloc") or hasattr(data, "column_names") or isinstance(data, Mapping) or _is_series_pair(data)
 
 
 def python_rows(data: Any, sides: int, layout: Layout, max_characters: int, title: str) -> Iterator[Row]:
     """The examples of any data that is not in files, or what is wrong with them."""
-    if is_table(data) and not _is_series(data):
+    if is_table(data):
         return enumerate(_table_rows(data, sides, layout, max_characters, title), start=1)
     try:
         items = iter(data)
@@ -52,7 +54,7 @@ def as_list(values: Any, what: str) -> list[Any]:
     """The values of one column, in any form: a list, an iterator, a series of any index, an array."""
     if isinstance(values, (str, bytes)):
         raise SeqloomError(f"{what}, not one string: write [source]")
-    if is_table(values) and not _is_series(values):
+    if is_table(values):
         raise SeqloomError(f'{what}, not a table: give one of its columns, such as data["text"]')
     try:
         return list(values)

@@ -128,6 +128,6 @@ def _needs_quotes(texts: Sequence[str]) -> bool:
     widths, plain_widths = {len(row) for row in rows if row}, {len(row) for row in plain}
     if not well or len(widths) != 1 or widths == {1} or not any(cell.startswith('"') for cell in cells):
         return False
-    if len(plain_widths) > 1:
-        return True
+    if len(plain_widths) > 1:  # a tab and a line end in one cell: two stray quotes, rather, and lines between them
+        return not any("\t" in cell and "\n" in cell for row in rows for cell in row)
     return plain_widths == widths and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells)
