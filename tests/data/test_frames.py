@@ -80,7 +80,7 @@ CASES: list[tuple[Callable[[], Any], Layout, Expected]] = [
     (lambda: [(["a", "b"], ["X", "Y"])], NAMED, [("a b", "X Y")]),
     (lambda: [([0.5, 1.0], 3)], Layout(), [([0.5, 1.0], 3)]),
     # What cannot be read
-    (lambda: frame(id=[1], text=["a"], label=["b"]), Layout(), '3 columns (id, text, label): name two of them with columns=['),
+    (lambda: frame(id=[1], text=["a"], label=["b"]), Layout(), "(id, text, label): name two of them with columns="),
     (lambda: frame(text=["a"], label=["b"]), Layout(columns=("txt", "label")), 'no column "txt" (did you mean'),
     (lambda: frame(text=["a", "b"], label=["x", None]), Layout(), "the data frame, row 2: the target is missing"),
     (lambda: frame(text=["a", float("nan")], label=["x", "y"]), Layout(), "frame, row 2: the source is missing"),
