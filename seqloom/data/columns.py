@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seqloom.data.spelling import SIDES, LineError, as_words, checked, is_missing, is_scalar, spell, too_long
+from seqloom.data.spelling import (
+    SIDES,
+    LineError,
+    as_words,
+    can_spell,
+    check_text,
+    is_missing,
+    is_scalar,
+    spell,
+    too_long,
+)
 from seqloom.types import Example
 
 Columns = tuple[Any, Any]  # source and target; the source of a language model is None
-
-
 Row = tuple[int, Columns | LineError]  # what was read, or what is wrong with it, and its number
 
 
@@ -54,7 +62,7 @@ def from_aligned(source: str, target: str) -> Columns:
 def from_values(values: Sequence[Any], max_characters: int) -> Columns:
     """The values of one row of typed columns, spelled as TSV would."""
     sides = zip(SIDES[-len(values) :], values)
-    found = [checked(spell(value, side), max_characters) for side, value in sides]
+    found = [check_text(spell(value, side), max_characters) for side, value in sides]
     return (None, found[0]) if len(found) == 1 else (found[0], found[1])
 
 
@@ -85,9 +93,10 @@ def from_pair(pair: Any, columns: int, max_characters: int) -> Columns:
     if columns == 1 and pair[0] is not None:
         raise LineError("two columns", "a language model takes texts without a source; give strings", pair)
     values = [as_words(value) for value in pair][-columns:]
-    if all(isinstance(value, str) or is_scalar(value) or is_missing(value) for value in values):
-        values = [spell(value, side) for side, value in zip(SIDES[-columns:], values)]  # as they would be in a file
-    values = [checked(value, max_characters) for value in values]
+    if isinstance(values[0], str) or is_scalar(values[0]) or is_missing(values[0]):  # as they would be in a file
+        sides = zip(SIDES[-columns:], values)
+        values = [spell(value, side) if can_spell(value) else value for side, value in sides]
+    values = [check_text(value, max_characters) for value in values]
     return (None, values[0]) if columns == 1 else (values[0], values[1])
 
 

@@ -54,7 +54,7 @@ def as_list(values: Any, what: str) -> list[Any]:
     """The values of one column, in any form: a list, an iterator, a series of any index, an array."""
     if isinstance(values, (str, bytes)):
         raise SeqloomError(f"{what}, not one string: write [source]")
-    if is_table(values):
+    if is_table(values) and not _is_series_pair(values):  # which are two sources of numbers here
         raise SeqloomError(f'{what}, not a table: give one of its columns, such as data["text"]')
     try:
         return list(values)

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any
 
-from seqloom.data.lines import opened, title_of
-from seqloom.errors import SeqloomError
+from seqloom.data.lines import open_file, title_of
+from seqloom.errors import SeqloomError, one_line
 
 CHUNK = 1 << 16  # bytes
 MAX_ITEM = 1 << 24  # characters; where an item is malformed, no more is read to find its end
@@ -17,14 +17,14 @@ SPACE = " \t\n\r"
 
 def is_array(name: str) -> bool:
     """Whether a file begins as a JSON array; else it may hold one object per line."""
-    with opened(name) as file:
+    with open_file(name) as file:
         begin = file.read(CHUNK).removeprefix(b"\xef\xbb\xbf").lstrip()
     return begin.startswith(b"[")
 
 
 def array_items(name: str) -> Iterator[Any]:
     """The items of an array. What is not JSON is named with its line."""
-    with opened(name) as file:
+    with open_file(name) as file:
         yield from _Items(file, title_of(name))
 
 
@@ -61,6 +61,8 @@ class _Items:
                 if len(self.text) - self.place > MAX_ITEM or not self._more(size):
                     raise self._error(f"{error.msg[0].lower()}{error.msg[1:]}", error.pos) from None
                 size *= 2
+            except ValueError as error:  # a number of thousands of digits
+                raise self._error(one_line(error), self.place) from None
 
     def _peek(self) -> str:
         """The next character that is no space; empty at the end."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from seqloom.data.headers import likely_columns
 from seqloom.data.spelling import SIDES
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, nearest, shown
 
 KEYS = ("columns", "header", "quotes")  # of a recipe's [data]
 
@@ -30,7 +30,7 @@ class Layout:
     def changed(self, columns: Sequence[str | int] | None = None, header: bool | None = None) -> Layout:
         """For a file that is laid out otherwise. Other columns make what was known of the header void."""
         if columns:
-            return Layout(tuple(columns), header, self.quotes)
+            return Layout(tuple(check_columns(columns)), header, self.quotes)
         return self if header is None else Layout(self.columns, header, self.quotes)
 
     @property
@@ -57,10 +57,15 @@ class Layout:
 
 def settings_of(columns: Sequence[str | int] | None, header: bool | None) -> list[str]:
     """The columns and the header as "key=value" settings of a recipe."""
-    if isinstance(columns, (str, int)):
-        raise SeqloomError(f'columns = {columns!r}: expected a list, such as ["text", "label"] or [1, 2]')
-    chosen = [f"data.columns={json.dumps(list(columns), ensure_ascii=False)}"] if columns else []
+    chosen = [f"data.columns={json.dumps(check_columns(columns), ensure_ascii=False)}"] if columns else []
     return chosen + ([] if header is None else [f"data.header={json.dumps(header)}"])
+
+
+def check_columns(columns: Any) -> list[str | int]:
+    """A list of names and numbers, as users give it."""
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(each, (str, int)) for each in columns):
+        raise SeqloomError(f'columns = {shown(columns)}: expected a list, such as ["text", "label"] or [1, 2]')
+    return list(columns)
 
 
 def usual_columns(names: Sequence[str], sides: int) -> tuple[str | int, ...]:

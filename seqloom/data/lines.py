@@ -70,7 +70,7 @@ def lines(name: str, max_characters: int) -> Iterator[bytes]:
     """
     limit = 4 * max_characters + 8
     empty = True
-    with opened(name) as file:
+    with open_file(name) as file:
         while line := file.readline(limit):
             rest = line
             while len(rest) == limit and not rest.endswith(b"\n"):
@@ -83,7 +83,7 @@ def lines(name: str, max_characters: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[IO[bytes]]:
+def open_file(name: str) -> Iterator[IO[bytes]]:
     """A file to read, unpacked; what goes wrong is one line."""
     try:
         with _open(name) as file:

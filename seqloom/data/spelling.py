@@ -52,6 +52,12 @@ def _spell_item(value: Any) -> str:
     raise LineError("bad list", "expected a list of texts, of numbers or of vectors", value)
 
 
+def can_spell(value: Any) -> bool:
+    """Whether it is a number, a list, or missing; codecs of one's own may take anything else."""
+    is_array = hasattr(value, "tolist") and getattr(value, "ndim", 3) <= 2
+    return is_scalar(value) or is_array or isinstance(value, (list, tuple)) or is_missing(value)
+
+
 def is_scalar(value: Any) -> bool:
     """Whether it is one number or date, also of NumPy or torch."""
     return isinstance(value, SCALARS) or getattr(value, "ndim", None) == 0
@@ -63,7 +69,7 @@ def is_missing(value: Any) -> bool:
     return value is None or not_a_number or type(value).__name__ in ("NAType", "NaTType")
 
 
-def checked(value: Any, max_characters: int) -> Any:
+def check_text(value: Any, max_characters: int) -> Any:
     """A value whose text is neither invalid nor too long."""
     if isinstance(value, str):
         try:

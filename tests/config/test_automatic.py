@@ -147,8 +147,7 @@ def test_a_story_may_be_a_list_of_sentences() -> None:
         (np.zeros((4, 2, 2)), [0, 1]),
         (np.zeros((4, 2)), [0, 7]),
         (np.zeros((4, 2)), 1),  # a class or a value?
-        ("a text", [0, 1]),
-        (["a", "list"], "text"),
+        (["a text", "a list"], "text"),
     ],
 )
 def test_other_values_than_texts_ask_for_a_recipe_in_one_line(pair: tuple[Any, Any], tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ CASES: list[tuple[str, str | bytes, Layout, Expected]] = [
     ("a.json", b'[["caf\xe9", "b"]]', Layout(), "a.json is not a JSON array: expected UTF-8, found byte 0xE9"),
     ("a.json", '[["a", "b"], ["c"]]', Layout(), "a.json, item 2: expected a list of source and target"),
     ("a.json", "[]", Layout(), "a.json is empty"),
+    ("a.json", '[["a", ' + "1" * 9_000 + "]]", Layout(), "a.json is not a JSON array: Exceeds the limit"),
     ("a.json", '{"data": [1]}', Layout(), "a.json has 1 column (data)"),
 ]  # fmt: skip
 

@@ -78,6 +78,7 @@ CASES: list[tuple[Callable[[], Any], Layout, Expected]] = [
     (lambda: dict(BOTH).items(), Layout(), BOTH),
     (lambda: [["a", "b"], ("c", 3)], Layout(), [("a", "b"), ("c", "3")]),
     (lambda: [(["a", "b"], ["X", "Y"])], NAMED, [("a b", "X Y")]),
+    (lambda: [("a b", [3, 1]), (["c"], np.array([2]))], Layout(), [("a b", "3 1"), ("c", "2")]),
     (lambda: [([0.5, 1.0], 3)], Layout(), [([0.5, 1.0], 3)]),
     # What cannot be read
     (lambda: frame(id=[1], text=["a"], label=["b"]), Layout(), "(id, text, label): name two of them with columns="),
@@ -126,6 +127,8 @@ def test_an_iterator_is_fit_for_several_passes(tmp_path: Path) -> None:
 def test_one_column_of_any_kind_is_a_list() -> None:
     for values in (TEXTS, iter(TEXTS), series(TEXTS, 1), np.array(TEXTS), tuple(TEXTS)):
         assert as_list(values, "sources") == TEXTS
+    arrays = [np.zeros(3), np.ones(3)]
+    assert as_list(arrays, "sources") == arrays
     for wrong, word in (("text", "one string"), (frame(text=TEXTS), "one of its columns"), (3, "not 3")):
         with pytest.raises(SeqloomError, match=word):
             as_list(wrong, "sources")
