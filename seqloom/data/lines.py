@@ -35,7 +35,9 @@ def is_pipe(path: str) -> bool:
 def title_of(data: Any) -> str:
     """What messages call the data."""
     names = ["standard input" if path == "-" else path for path in paths_of(data)]
-    return " and ".join(names) or ("the data frame" if hasattr(data, "columns") else "the list of examples")
+    if hasattr(data, "iloc"):
+        return "the data frame"
+    return " and ".join(names) or ("the data set" if hasattr(data, "column_names") else "the list of examples")
 
 
 @contextmanager

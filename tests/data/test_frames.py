@@ -110,6 +110,16 @@ def test_what_python_holds_is_read_exactly_or_refused_in_one_line(
     meets(examples(make(), 2, layout=layout), expected)
 
 
+def test_data_sets_of_the_library_are_read_like_their_stand_in() -> None:
+    library = pytest.importorskip("datasets")
+    data = library.Dataset.from_dict({"id": [1, 2], "text": TEXTS, "label": [1, 0]})
+    wanted: Expected = [("good film", "1"), ("bad film", "0")]
+    meets(examples(data, 2, layout=NAMED), wanted)
+    meets(examples(data.to_iterable_dataset(), 2, layout=NAMED), wanted)
+    meets(examples(data, 2), "the data set has 3 columns (id, text, label): name two of them with columns=")
+    meets(examples(library.DatasetDict(train=data), 2), 'splits (train); give one of them, as data["train"]')
+
+
 def test_a_language_model_takes_a_series_or_one_column() -> None:
     wanted = [(None, "a"), (None, "b")]
     for data in (series(["a", "b"], 1), frame(text=["a", "b"]), {"id": [1, 2], "text": ["a", "b"]}, iter(["a", "b"])):
