@@ -24,6 +24,7 @@ from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.cells.mut import MUT
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.types import Memory, Padded
 
 VOCABULARY, PAD, UNK, BOS, EOS, FEATURES = 9, 0, 1, 2, 3, 4
@@ -49,6 +50,7 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "dropout": 0.0,
 }
 INNER = {"embedding_size": 8, "size": 8, "layers": 2}  # of a decoder within another
+SPELLED_TRANSFORMER = partial(TransformerEncoder, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 INNER_TRANSFORMER = partial(Transformer, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 
 # Beyond its defaults a part may have settings that are systems of their own. A new part needs no entry here.
@@ -101,6 +103,7 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "of few ages": {"ages": 2},
     },
     ("encoders", "reader"): {"lstm": {"cell": LSTM}},
+    ("encoders", "spelling"): {"transformer": {"encoder": SPELLED_TRANSFORMER}},
     ("encoders", "set"): {"of no steps": {"steps": 0}, "vectors": VECTORS},
     ("encoders", "transformer"): {
         "post-norm": {"norm": "post"},
@@ -169,6 +172,8 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "glimpses": {"glimpses": 2, **OF_VECTORS},
         "zero bridge": {"bridge": "zero"},
     },
+    ("decoders", "label"): {"attention": {"pooling": "attention"}},
+    ("decoders", "tags"): {"random field": {"crf": True}},
     ("decoders", "reader"): {"max": {"pooling": "max"}},
     ("decoders", "transducer"): {
         "mlp": {"joint": "mlp"},
@@ -264,7 +269,7 @@ def reads_stories(part: Encoder | Decoder) -> bool:
     if not isinstance(part, Encoder):
         return False
     try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(nested=False)))  # type: ignore[arg-type]
+        part.suit(SimpleNamespace(source=SimpleNamespace(nested="")))  # type: ignore[arg-type]
     except ValueError:
         return True
     return False

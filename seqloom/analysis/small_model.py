@@ -51,10 +51,10 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
     check_recipe(recipe, trust)
     task = build_task(recipe, trust)
     source, target = stand_in(task.source), stand_in(task.target)
-    nested = task.source is not None and task.source.nested
+    nested = task.source is not None and bool(task.source.nested)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        # Some widths fit only if all are scaled alike; some decoders write only one token.
-        for most, lengths in product((NARROW, None), (TARGETS, (1,) * len(TARGETS))):
+        # Some widths fit only if all are scaled alike; some decoders write only one token, or one per source token.
+        for most, lengths in product((NARROW, None), (TARGETS, (1,) * len(TARGETS), SOURCES)):
             torch.manual_seed(recipe["seed"])
             narrow, examples = (
                 narrow_recipe(recipe, most),

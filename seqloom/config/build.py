@@ -40,7 +40,7 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
         if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another token
             sizes = f"task.source has {source_codec.vocabulary} tokens and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
-        given = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD}
+        given = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD, "unk": UNK}
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)

@@ -34,7 +34,7 @@ class Codec(ABC):
     features: int | None = None  # how many components a vector has, where values are vectors
     seconds: float | None = None  # how long a position is, where values are sound
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
-    nested: ClassVar[bool] = False  # a source is a table of tokens (T, W), one row per sentence
+    nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     names_files: ClassVar[bool] = False  # a text value is the path of a file
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # augmentation of sources in training
 
@@ -93,6 +93,7 @@ class Task(ABC):
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one running text
     constrained: bool = False  # it has constraints of its own
+    per_token: ClassVar[bool] = False  # a target has one token for each token of its source
     writes_unknown: bool = False  # outputs may hold the unknown token
     carry: bool = False  # a batch starts from the state that the batch before left
     window: int = 0  # tokens of a running text per pass

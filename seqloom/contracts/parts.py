@@ -103,8 +103,10 @@ class Encoder(nn.Module, ABC):
 
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
-        if task.source is not None and task.source.nested:
+        if task.source is not None and task.source.nested == "sentence":
             raise ValueError('reads sequences, and a story is a table of sentences: take "memory_network" or "reader"')
+        if task.source is not None and task.source.nested == "word":
+            raise ValueError('reads sequences, and these sources are tables of letters: take "spelling" around it')
 
     @property
     def streams(self) -> bool:
@@ -199,7 +201,9 @@ class Decoder(nn.Module, Stepper):
             hint = f"; for these targets set {wanted[target.chooses]}" if target.chooses else ""
             raise ValueError(f"needs {able[self.chooses]}, not {able[target.chooses]}{hint}")
         if task.eos is None and task.source is not None:
-            raise ValueError('writes token by token, but an answer is given at once: take "word", "reader" or "value"')
+            raise ValueError(
+                'writes token by token, but an answer is given at once: take a head, such as "label" or "tags"'
+            )
         if self.reads_source and task.source is not None and task.source.nested:
             raise ValueError("chooses elements of a source, and a story has none; take another decoder")
         if self.reads_source and encoder is not None and encoder.stride != 1:
@@ -249,6 +253,7 @@ class Head(Decoder):
     """A decoder without step: its whole output comes at once, and there is nothing to search."""
 
     eos = None
+    per_token: ClassVar[bool] = False  # one output for each token of the source, not one for all
 
     @abstractmethod
     def answer(self, memory: Memory) -> Padded:
@@ -266,3 +271,7 @@ class Head(Decoder):
     def suit(self, task: Task, encoder: Encoder | None) -> None:
         if task.target.chooses:
             raise ValueError("gives one answer, and these targets choose from their source: take another decoder")
+        if self.per_token != task.per_token:
+            counts = ("one answer for a source", "one for each of its tokens")
+            kinds = ('task.type = "answer"', 'task.type = "tagging"')
+            raise ValueError(f"gives {counts[self.per_token]}: set {kinds[self.per_token]}")

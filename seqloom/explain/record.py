@@ -91,6 +91,7 @@ class Explanation:
     seconds: float = 0.0  # per position of a sound
     points: Points | None = None  # where these are the source
     steps: list[float] = field(default_factory=list)  # T: steps of adaptive computation; empty for other encoders
+    per_token: bool = False  # a hypothesis has one token, its tag, for each token of the source: U = T
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
@@ -101,6 +102,9 @@ class Explanation:
         for hypothesis in self.hypotheses:
             if hypothesis.alignment:
                 expect_matrix(hypothesis.alignment, "alignment", len(hypothesis.tokens), len(self.source))
+            if self.per_token:
+                fits = len(hypothesis.tokens) == len(self.source)
+                expect(fits, "tokens", f"{len(self.source)} tags, one per source token")
             expect_heads(hypothesis.source_attention, "source_attention", len(hypothesis.tokens), len(self.source))
         for index, node in enumerate(self.tree):
             parent = self.tree[node.parent] if 0 <= node.parent < index else None

@@ -29,7 +29,12 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
     lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
     for title, part in (
         ("points: those of the output are numbered", point_map(points, width)),
-        ("tokens: probability, and the likeliest alternatives", token_table(best, width)),
+        (
+            "tags: probability, and the likeliest alternatives"
+            if explanation.per_token
+            else "tokens: probability, and the likeliest alternatives",
+            token_table(best, width, source if explanation.per_token else []),
+        ),
         ("timing: how much of the input was read before each token", timing(explanation, best, width)),
         ("steps: computation steps at each input token", step_counts(source, explanation.steps, width)),
         ("steps: computation steps before each output token", step_counts(best.tokens, best.steps, width)),
@@ -49,16 +54,19 @@ def labelled(label: str, value: str, width: int) -> list[Text]:
     return [Text.assemble((f"{label if not row else '':8}", "dim"), text) for row, text in enumerate(rows) if value]
 
 
-def token_table(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
-    """One row per token: its probability as a number and a bar, and its runners-up."""
-    column = min(longest(hypothesis.tokens), width // 4)
+def token_table(hypothesis: ExplainedHypothesis, width: int, tagged: list[str]) -> list[Text]:
+    """One row per token: its probability as a number and a bar, and its runners-up; of a tag, its word first."""
+    column, word_column = (min(longest(tokens), width // 4) for tokens in (hypothesis.tokens, tagged))
+    words = [Text.assemble(to_width(token_label(word), word_column), " ") for word in tagged]
     bar = 10 if width >= 60 else 0
     lines = []
-    for token, log_prob, ranked in zip(hypothesis.tokens, hypothesis.log_probs, hypothesis.runners_up, strict=True):
+    rows = zip(hypothesis.tokens, hypothesis.log_probs, hypothesis.runners_up, strict=True)
+    for place, (token, log_prob, ranked) in enumerate(rows):
         probability = min(exp(log_prob), 1.0)
         others = "  ".join(f"{token_label(other)} {share:.1%}" for other, share in ranked if other != token)
         lines.append(
             Text.assemble(
+                words[place] if words else "",
                 to_width(token_label(token), column),
                 (f" {probability:6.1%} ", "bold" if probability < 0.5 else ""),
                 ("█" * round(probability * bar) + " " * (bar - round(probability * bar)), "blue"),

@@ -1,6 +1,8 @@
-"""The check that all metrics begin with."""
+"""The checks that metrics begin with."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from seqloom.errors import SeqloomError
 
@@ -22,3 +24,19 @@ def check_pairs(metric: str, predictions: list[str], references: list[list[str]]
                 f"{metric}: prediction {number} has {choices!r} for references, "
                 "expected a list with at least one string; put a single reference in a list of its own"
             )
+
+
+def check_tags(
+    metric: str, predictions: list[str], references: list[list[str]]
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """The tags of each prediction and of its references, which must be as many."""
+    check_pairs(metric, predictions, references)
+    for number, (prediction, choices) in enumerate(zip(predictions, references), start=1):
+        found, expected = prediction.split(), [choice.split() for choice in choices]
+        for choice in expected:
+            if len(choice) != len(found):
+                raise SeqloomError(
+                    f"{metric}: prediction {number} has {len(found)} tags and its reference {len(choice)}, "
+                    "expected as many; measure texts by another metric"
+                )
+        yield found, expected

@@ -1,11 +1,13 @@
 """What holds for every head: a decoder without step, which says its output at once."""
 
+from itertools import product
+
 import pytest
 import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.types import Padded
-from tests.building import cases, memory_for, shortened, unprepared
+from tests.building import BOS, UNK, VOCABULARY, cases, memory_for, shortened, unprepared
 
 
 @pytest.fixture(params=cases("decoders", heads=True))
@@ -32,11 +34,21 @@ def test_a_head_has_no_step_and_says_so(head, memory):
 
 
 def test_an_answer_is_what_is_trained(head, memory):
-    answer, scores = head.answer(memory), head(memory, inputs(head, memory)).scores
+    answer = head.answer(memory)
     if answer.values.is_floating_point():
-        torch.testing.assert_close(answer.values, scores)
+        torch.testing.assert_close(answer.values, head(memory, inputs(head, memory)).scores)
     else:
-        assert torch.equal(answer.values, scores.argmax(-1))
+        best = log_prob(head, memory, answer)
+        for place, token in product(range(answer.values.shape[1]), range(UNK + 1, VOCABULARY)):
+            other = answer.values.clone()
+            other[:, place] = token
+            assert (log_prob(head, memory, Padded(other, answer.lengths)) <= best).all()
+
+
+def log_prob(head, memory, output):
+    """The log-probability of an output, given itself as the inputs of teacher forcing."""
+    before = torch.cat([torch.full_like(output.values[:, :1], BOS), output.values[:, :-1]], dim=1)
+    return head.log_prob(memory, Padded(before, output.lengths), output)
 
 
 def test_rows_do_not_see_each_other_and_padding_of_the_memory_changes_nothing(head, memory):
@@ -54,8 +66,8 @@ def test_several_rows_a_source_are_as_if_the_memory_were_repeated(head, memory):
 
 
 def test_every_parameter_gets_a_gradient(head, memory):
-    summary = memory.final["summary"].requires_grad_()
+    read = memory.states.requires_grad_(), memory.final["summary"].requires_grad_()
     scores = head(memory, inputs(head, memory)).scores
     scores[scores.isfinite()].pow(2).sum().backward()
-    assert summary.grad.any()
+    assert any(each.grad is not None and each.grad.any() for each in read)
     assert [name for name, value in head.named_parameters() if value.grad is None or not value.grad.any()] == []

@@ -184,10 +184,8 @@ def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
     assert made.changes
     changed = {change.split(" = ")[0].rpartition(".")[2] for change in made.changes}
     estimated = {"objective"} if recipe["objective"]["type"] == "mixer" else set()
-    assert (
-        changed
-        <= {"size", "embedding_size", "hidden", "heads", "longest", "block", "window", "ages", "most"} | estimated
-    )
+    widths = {"size", "embedding_size", "spelling_size", "buckets", "hidden", "heads", "longest", "block", "window"}
+    assert changed <= widths | {"ages", "most"} | estimated
     if recipe["task"]["type"] == "pairs" and recipe["decoder"]["type"] != "value":
         assert len(set(made.batch.targets.lengths.tolist())) > 1
 

@@ -32,7 +32,7 @@ class Story(Codec):
     As a target, a text is its words, (T,); with `task.joint` they share the vocabulary of stories.
     """
 
-    nested = True
+    nested = "sentence"
 
     def __init__(self, *, sentences: int = 50, width: int = 0):
         if sentences < 1 or width < 0:

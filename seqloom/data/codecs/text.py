@@ -1,4 +1,4 @@
-"""Text as tokens: characters, words, byte pairs, unigram pieces or bytes.
+"""Text as tokens: characters, words, whole lines, byte pairs, unigram pieces or bytes.
 
 Byte pairs, unigram pieces and bytes give any text back exactly. Ids 0 to 3 are the special tokens in all units, and
 no text can contain them: "<eos>" in a text is five characters like any others.
@@ -20,13 +20,14 @@ from seqloom.data.special_tokens import BOS, PAD, SPECIAL, UNK, UNKNOWN, as_ids,
 from seqloom.errors import SeqloomError, UnreadableError, nearest
 from seqloom.storage.files import replace_file, saving
 
-Units = Literal["char", "word", "bpe", "unigram", "byte"]
+Units = Literal["char", "word", "line", "bpe", "unigram", "byte"]
 
 
 class Text(Codec):
     """Text <-> ids. `size` is how many pieces are learned besides the special tokens.
 
     Characters are all kept, whatever the size; byte pairs and unigram pieces include the 256 bytes.
+    A line is one token: a label of one word or several.
     """
 
     def __init__(self, *, units: Units = "bpe", size: int = 8000, lowercase: bool = False):
@@ -112,7 +113,7 @@ class Text(Codec):
 
     def feed(self) -> Feed:
         """Characters and bytes as they come; words and their pieces when the word is complete."""
-        return TextFeed(self)
+        return super().feed() if self.units == "line" else TextFeed(self)
 
     def spellings(self, value: str) -> list[list[int]]:
         """The ids of a text inside another: its first piece may differ after a space."""
@@ -123,9 +124,11 @@ class Text(Codec):
         return value if isinstance(value, str) else self.normal(value)  # which says what it expects
 
     def elements(self, value: str) -> int | None:
-        if self.units not in ("word", "char"):
+        if self.units not in ("word", "char", "line"):
             return None
         normal = self.normal(value)
+        if self.units == "line":
+            return int(bool(normal))
         return len(normal.split()) if self.units == "word" else len(normal)
 
     def normal(self, value: str) -> str:
@@ -138,7 +141,7 @@ class Text(Codec):
             raise SeqloomError(f"{value[:40]!r} has half a surrogate pair; expected valid Unicode text") from None
         value = value.lower() if self.lowercase else value
         # Python and Rust differ on what is white space; words are split where Python does.
-        return " ".join(value.split()) if self.units == "word" else value
+        return " ".join(value.split()) if self.units in ("word", "line") else value
 
     def _fitted(self) -> Self:
         if self._model is None:

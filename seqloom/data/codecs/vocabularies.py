@@ -1,4 +1,4 @@
-"""Vocabularies of text, learned with the libraries tokenizers and sentencepiece: characters, words, byte pairs, pieces.
+"""Vocabularies of text, learned with the libraries tokenizers and sentencepiece.
 
 Sennrich, Haddow & Birch 2016 (byte pairs, here over bytes); Kudo 2018 (unigram pieces, with bytes for the rest).
 """
@@ -45,6 +45,8 @@ def learn(texts: Iterator[str], units: str, size: int) -> Any:
     if units == "word":
         words = Counter(word for text in texts for word in text.split())
         return _most_frequent(words, size, pre_tokenizers.WhitespaceSplit())
+    if units == "line":
+        return _most_frequent(Counter(texts), size, None)
     return byte_level(_merges(texts, size)) if units == "bpe" else _unigram(texts, size)
 
 
@@ -73,9 +75,9 @@ def units_of(model: Any) -> str | None:
         return "unigram" if ours and model.is_byte(4) else None
     if [model.id_to_token(index) for index in range(4)] != SPACED:
         return None
-    splitter = type(model.pre_tokenizer).__name__
+    splitter = type(model.pre_tokenizer).__name__  # None for lines
     plain = "byte" if model.get_vocab_size() == len(SPECIAL) + 256 else "bpe"
-    return {"Split": "char", "WhitespaceSplit": "word", "ByteLevel": plain}.get(splitter)
+    return {"Split": "char", "WhitespaceSplit": "word", "NoneType": "line", "ByteLevel": plain}.get(splitter)
 
 
 def pieces_of(model: Any, units: str) -> list[bytes]:
@@ -94,7 +96,8 @@ def _most_frequent(counts: Counter[str], size: int, splitter: Any) -> Tokenizer:
     kept = sorted(counts, key=lambda piece: (-counts[piece], piece))[:size]
     vocabulary = {piece: index for index, piece in enumerate([*SPACED, *kept])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPACED[UNK]))
-    tokenizer.pre_tokenizer = splitter
+    if splitter is not None:
+        tokenizer.pre_tokenizer = splitter
     return tokenizer
 
 

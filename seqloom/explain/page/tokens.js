@@ -2,7 +2,7 @@
 import { choices, find, make, shade } from "./dom.js";
 import { label, percent, probability, quoted, rightToLeft } from "./text.js";
 
-export function tokenView({ source, hypotheses }, selection) {
+export function tokenView({ source, hypotheses, per_token }, selection) {
   const section = find("#tokens"), part = (name) => section.querySelector(name), chips = part(".chips");
   if (!hypotheses.some((hypothesis) => hypothesis.tokens.length)) return;
   section.hidden = false;
@@ -40,8 +40,9 @@ export function tokenView({ source, hypotheses }, selection) {
   selection.onHypothesis.push(() => {
     const { tokens, log_probs } = selection.current;
     const buttons = tokens.map((token, index) => {
-      const share = probability(log_probs[index]), name = `${label(token)}, ${percent(share)}`;
-      const button = make("button", { class: "token", title: percent(share), "aria-label": name }, label(token));
+      const text = per_token ? `${label(source[index])} / ${label(token)}` : label(token);      // a tag with its word
+      const share = probability(log_probs[index]), name = `${text}, ${percent(share)}`;
+      const button = make("button", { class: "token", title: percent(share), "aria-label": name }, text);
       return shade(button, share ** 2);      // squared, so that 80 % and 99 % differ
     });
     chips.dir = rightToLeft(tokens) ? "rtl" : "ltr";

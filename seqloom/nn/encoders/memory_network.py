@@ -58,7 +58,7 @@ class MemoryNetwork(Encoder):
                 part.weight[pad] = 0.0
 
     def suit(self, task: Task) -> None:
-        if task.source is None or not task.source.nested:
+        if task.source is None or task.source.nested != "sentence":
             raise ValueError('reads stories: set task.source.type = "story"')
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:

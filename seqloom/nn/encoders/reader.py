@@ -41,7 +41,7 @@ class Reader(Encoder):
         )
 
     def suit(self, task: Task) -> None:
-        if task.source is None or not task.source.nested:
+        if task.source is None or task.source.nested != "sentence":
             raise ValueError('reads stories: set task.source.type = "story"')
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
