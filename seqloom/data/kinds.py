@@ -27,7 +27,7 @@ LABELS = 1000  # at most; on average each must occur twice
 
 @dataclass(frozen=True)
 class Kind:
-    """ "ring", "tour", "triangles", "order", "choice", "label", "value" or "story"."""
+    """ "ring", "tour", "triangles", "order", "choice", "label", "value", "story", or a kind of text (`text_kinds`)."""
 
     name: str
     elements: float  # mean number of vectors or sentences of a source

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from seqloom.data.kinds import Kind, detect_kind, is_text
+from seqloom.data.text_kinds import detect_text_kind
 from seqloom.types import Example
 
 PHONEME_CHARACTERS = 4  # "AH0" has three, an IPA affricate with length four
@@ -32,7 +33,7 @@ class Survey:
     target: Side
     phoneme_share: float  # of the target's words that look like phonemes: near 1 for "L UW M"
     shares_alphabet: bool  # both sides have the same characters
-    kind: Kind | None = None  # None for text
+    kind: Kind | None = None  # None for any text
     text: bool = True  # all values are strings
 
 
@@ -71,13 +72,14 @@ def survey(examples: Iterable[Example], limit: int = 20_000) -> Survey:
         if example.source is not None:
             source.add(str(example.source))
         target.add(str(example.target))
+    some = sample[:: max(1, len(sample) // KIND_EXAMPLES)]
     return Survey(
         examples=count,
         source=source.side() if source.texts else None,
         target=target.side(),
         phoneme_share=_phoneme_share(target),
         shares_alphabet=source.texts > 0 and min(_common(source, target), _common(target, source)) >= 0.9,
-        kind=detect_kind(sample[:: max(1, len(sample) // KIND_EXAMPLES)]),
+        kind=detect_kind(some) or detect_text_kind(some, sample),
         text=is_text(sample),
     )
 

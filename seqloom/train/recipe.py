@@ -52,8 +52,8 @@ def choose_recipe(
                 f"{error}. For a language model name a recipe: text-lstm for a running text, char-lm for single lines"
             ) from None
         raise
-    for reason in choice.reasons:
-        display.say(reason)
+    for line in (choice.saw, choice.chose, choice.alternative):
+        display.say(line)
     return override(read_recipe(choice.recipe), choice.settings), choice.recipe
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import seqloom
+from seqloom.config import automatic
 from seqloom.config.automatic import Choice, recipe_for
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
@@ -30,6 +32,13 @@ from seqloom.types import Example
 Pairs = list[tuple[Any, Any]]
 
 TRIANGLES = [Example(f"0.1,0.1 0.9,0.{number} 0.4,0.9 0.8,0.8", "0 1 2 1 2 3") for number in range(10, 50)]
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WORDS = [f"{one}{other}" for one in LETTERS for other in LETTERS]
+LABELLED = [Example(f"this is {word} stuff", ("very bad", "good")[word[0] > "m"]) for word in WORDS[::7]]
+NAMES = [Example(word, "start" if word[0] < "n" else "end") for word in WORDS[::7]]
+SCORED = [Example(f"this is {word} stuff", f"{place / 7:.2f}") for place, word in enumerate(WORDS[::7])]
+TAGGED = [Example(f"{one} is {other}", "B-X O B-Y") for one, other in zip(WORDS[:60], WORDS[60:])]
+CODE = [Example(f"call {word} with {word}s , store it", f"{word} = {word} ( {word}s )") for word in WORDS[::11]]
 KINDS = [
     (hull(60), "hull", "sources are points (on average 5) and targets places of them that go round"),
     (hull(60, shortest=3, longest=30), "hull", "that go round, back to the first"),
@@ -39,6 +48,12 @@ KINDS = [
     (whereabouts(60), "babi", "stories with a question at their end, and targets one of 6 answers"),
     (whereabouts(60, facts=1), "babi", "stories with a question"),
     (parity(60), "parity", "sources are vectors of numbers (one each) and targets one of 2 labels"),
+    (LABELLED, "labels", "sources are texts (on average 4 words) and targets are one of 2 labels"),
+    (NAMES, "labels", "sources are single words and targets one of 2 labels"),
+    (SCORED, "labels", "sources are texts (on average 4 words) and targets one number"),
+    (TAGGED, "tags", "sources are texts (on average 3 words) and targets have one of 3 tags for each word"),
+    (introductions(60), "pointer-generator", "and rare words of targets are often copied from them"),
+    (CODE, "django", "targets are code whose rare words are often copied from them"),
     (adding(60, length=10), "adding", "sources are vectors of numbers (on average 10) and targets one number"),
 ]
 
@@ -53,8 +68,9 @@ def test_each_kind_is_recognised_and_its_recipe_takes_the_settings(
 ) -> None:
     choice = choice_for(examples)
     assert choice.recipe == recipe
-    assert choice.reasons[0].startswith(f"Chose the recipe {recipe}: {len(examples)} pairs, sources are ")
-    assert why in choice.reasons[0]
+    assert choice.saw.startswith(f"Saw {len(examples)} pairs: sources are ")
+    assert why in choice.saw
+    assert choice.chose.startswith(f"Chose the recipe {recipe} (")
     complete(override(read_recipe(recipe), choice.settings), recipe, False)
 
 
@@ -70,7 +86,7 @@ def test_places_with_some_left_out_need_not_be_a_full_order() -> None:
     choice = choice_for(pairs)
     assert choice.recipe == "sorting"
     assert 'task.valid=""' in choice.settings
-    assert "some of their places" in choice.reasons[0]
+    assert "some of their places" in choice.saw
     assert 'task.valid=""' not in choice_for(sorting(30)).settings
 
 
@@ -99,7 +115,6 @@ def test_places_are_counted_from_0_and_none_is_beyond_the_source() -> None:
         [("Is it so? It is. No answer.", "yes"), ("He came. He went.", "no")] * 20,  # no question at the end
         [(f"Er ging. Warum {number}?", f"答案{number}") for number in range(40)],  # no two answers are the same
         [(each.source, each.target) for each in arithmetic(60)],
-        [(each.source, each.target) for each in introductions(60)],
     ],
 )
 def test_text_that_resembles_them_stays_text(pairs: Pairs) -> None:
@@ -165,3 +180,37 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
     model = seqloom.fit(pairs, out=tmp_path / "run", settings=small, display=Display.quiet())
     answer = model.predict([pairs[0][0]])[0]
     assert answer[0] == answer[-1]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(f"{one} {other}", f"{other} {one}") for one, other in pairwise(WORDS)],  # words in another order
+        [(" ".join(word), " ".join(word.upper())) for word in WORDS[:50]],  # a cipher: as many letters as capitals
+        [(f"{word} of it", "NN IN") for word in WORDS[:50]],  # fewer tags than words
+        [(f"say {word}", f"{word} {word} said") for word in WORDS[:50]],  # one long output for each source
+        [("yes", "ja"), ("no", "nein"), ("no", "nö")] * 30,  # labels would need more sources
+        [(f"sentence {word}", f"Satz {word[0]} ist ein langer Satz, den es noch einmal gibt") for word in WORDS],
+    ],
+)
+def test_text_that_resembles_labels_or_tags_stays_text(pairs: Pairs) -> None:
+    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-transformer")
+
+
+def test_a_few_bad_lines_do_not_hide_tags() -> None:
+    assert choice_for([*TAGGED * 4, Example("one too few", "O O")]).recipe == "tags"
+    assert choice_for([*TAGGED * 4, *[Example("one too few", "O O")] * 20]).recipe != "tags"
+
+
+def test_paths_of_recordings_are_speech() -> None:
+    choice = choice_for([(f"train/{number}.wav", "three one") for number in range(30)])
+    assert choice.recipe == "speech-attention"
+    assert "names of recordings" in choice.saw
+    assert choice_for([(f"see {number}.wav", f"page {number}") for number in range(30)]).recipe != "speech-attention"
+
+
+@pytest.mark.parametrize("recipe", automatic.ALTERNATIVES)
+def test_what_is_worth_a_try_is_a_recipe(recipe: str) -> None:
+    name, *settings = automatic.ALTERNATIVES[recipe][0].replace(" --set ", "\n").split("\n")
+    complete(override(read_recipe(name), settings), name, False)
+    assert {each for each, *_ in automatic.KINDS.values()} <= {*automatic.ALTERNATIVES}
