@@ -159,6 +159,9 @@ Adaptive computation time | 000 | nn/cells/adaptive.py | | parity | parity / ada
 Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | parity | parity-prices / 0.0003 / steps
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
 Adaptive depth | - | nn/encoders/transformer.py | Dehghani | | $ train scan-transformer --set encoder.adaptive=true
+Labels of sentences | - | nn/heads/label.py | | labels
+Tags of words, random field | - | nn/heads/tags.py | | tags
+Words by their spelling | - | nn/encoders/spelling.py | | tags | $ train tags
 Regression from a sequence | - | nn/heads/value.py | Hochreiter | adding | adding / gru
 ## Online models and speech
 Sequence transducer (RNN-T) | 000 | nn/decoders/transducer.py | | speech-transducer | spoken-digits / transducer

@@ -25,6 +25,7 @@ from seqloom.cli import options
 @options.threads()
 @options.skip_bad
 @options.trust
+@click.option("--confusion", type=options.FILE, help="The confusion matrix as a picture to write, PNG or SVG.")
 def evaluate(
     runs: tuple[Path, ...],
     data: tuple[Path, ...],
@@ -37,6 +38,7 @@ def evaluate(
     threads: int,
     skip_bad: bool,
     trust: bool,
+    confusion: Path | None,
     **given: Any,
 ) -> None:
     """Measure a run on pairs by the metrics of its task; prints JSON.
@@ -45,13 +47,31 @@ def evaluate(
     """
     from seqloom.engines.load import load
 
+    if confusion is not None:
+        options.picture_paths((confusion,))
     average: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=average, threads=threads)
     examples = options.read_examples(model, data, skip_bad, columns, header)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
-    measured = model.evaluate(examples, **asked)
+    measured = model.evaluate(examples, **asked) if confusion is None else confuse(model, examples, confusion, asked)
     options.note_unknown(model, examples, model.task.source is None)
     print(json.dumps({"examples": len(examples), **{name: round(value, 4) for name, value in measured.items()}}))
+
+
+def confuse(model: Any, examples: list[Any], path: Path, asked: dict[str, Any]) -> dict[str, float]:
+    """Draw which labels or tags were taken for which; returns the metrics."""
+    from seqloom.analysis.confusion import confusions, draw_confusions
+    from seqloom.errors import SeqloomError
+    from seqloom.inference.candidates import best_predictions
+    from seqloom.inference.evaluation import measure
+
+    task = model.task
+    if task.source is None or task.eos is not None or task.target.vocabulary is None:
+        raise SeqloomError("--confusion is for runs that choose labels or tags, such as those of the recipe labels")
+    sources, references = task.references(examples)
+    found = best_predictions(model.system, sources, **asked)
+    draw_confusions(confusions(task, [one.text for one in found], references), path)
+    return measure(model.system, found, references, sources)
 
 
 @click.command()

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from seqloom.data.special_tokens import SPECIAL
 from seqloom.errors import SeqloomError, shown
 from seqloom.explain.alternatives import likeliest
 from seqloom.explain.facts import encoder_steps, model_facts
@@ -35,6 +36,7 @@ def explain_head(system: System, source: Any, n_best: int, **settings: Any) -> E
         output = head_output(system, memory, after_bos(system, answer), attention=True)
         attention = output.attention.get("source")  # (1, layers, heads, U, T); a memory network's layers are its hops
         positions = output.scores[0].log_softmax(-1)  # (U, V)
+        positions[:, : len(SPECIAL)] = -torch.inf  # these are no answers
         return ExplainedHypothesis(
             text=str(task.decode(tokens, source)),
             score=sum(log_probs),

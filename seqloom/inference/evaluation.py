@@ -13,6 +13,7 @@ from seqloom.data.readers import Tally, readable
 from seqloom.data.readers import examples as read
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
+from seqloom.inference.find import Prediction
 from seqloom.inference.system import System, encode_source
 from seqloom.metrics.latency import latency
 from seqloom.types import Example
@@ -61,7 +62,13 @@ def evaluate(
     if system.task.source is None:
         return perplexity(system, gathered)
     sources, references = system.task.references(gathered)
-    found = best_predictions(system, sources, **options)
+    return measure(system, best_predictions(system, sources, **options), references, sources)
+
+
+def measure(
+    system: System, found: Sequence[Prediction], references: list[list[Any]], sources: list[Any]
+) -> dict[str, float]:
+    """The task's metrics of predictions, and their latency."""
     measured = system.task.measure([one.text for one in found], references, sources)
     times = [one.times for one in found if one.times is not None]
     if len(times) < len(found):

@@ -31,10 +31,10 @@ from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, ts
 RECIPES = [
     "adding", "addition", "arithmetic", "babi", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates",
     "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small",
-    "g2p-ssnt", "g2p-transformer", "gnmt", "hull", "modes", "multi30k-lstm", "multi30k-online", "multi30k-transformer",
-    "parity", "pointer-generator", "rare-words", "reordering", "scan-lstm", "scan-transformer", "sorting",
-    "speech-attention", "speech-blocks", "speech-ctc", "speech-transducer", "text-adaptive", "text-gpt", "text-lstm",
-    "tour", "word-lstm", "word-sentinel",
+    "g2p-ssnt", "g2p-transformer", "gnmt", "hull", "labels", "modes", "multi30k-lstm", "multi30k-online",
+    "multi30k-transformer", "parity", "pointer-generator", "rare-words", "reordering", "scan-lstm", "scan-transformer",
+    "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-transducer", "tags", "text-adaptive",
+    "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -73,9 +73,11 @@ class TestTraining:
     ) -> None:
         small = sets("encoder.size=8", "decoder.size=8", "train.steps=1")
         outcome = fine(command("train", "--data", tsv(rows=rows), "--out", "out", *small))
-        reason = outcome.err.splitlines()[0]
-        assert reason.startswith(f"Chose the recipe {chosen}: {len(rows)} pairs")
-        assert why in reason
+        saw, chose, alternative = outcome.err.splitlines()[:3]
+        assert saw.startswith(f"Saw {len(rows)} pairs: ")
+        assert why in saw
+        assert chose.startswith(f"Chose the recipe {chosen} (")
+        assert alternative.startswith("Worth a try: ")
         assert "seqloom predict out" in outcome.err.splitlines()[-1]
 
     @pytest.mark.parametrize("objective", ["expected_reward", "minimum_risk", "mixer", "margin", "raml", "end_to_end"])
