@@ -6,12 +6,14 @@ IOBES. A tag that is not of them is a chunk of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from seqloom.metrics.check import check_tags
 
 HIGHER_IS_BETTER = True
 OUTSIDE = "O"
+SCHEME = re.compile(r"[BIESO](-|$)")
 Chunk = tuple[str, int, int]  # type, first position, position after the last
 
 
@@ -39,7 +41,7 @@ def chunks(tags: Sequence[str]) -> list[Chunk]:
     found: list[Chunk] = []
     before = OUTSIDE, ""
     for place, tag in enumerate(tags):
-        prefix, kind = tag[0], tag[1:].removeprefix("-")
+        prefix, kind = (tag[0], tag[2:]) if SCHEME.match(tag) else ("-", tag)
         if prefix in "IE" and before[0] in "BI" and kind == before[1]:
             found[-1] = kind, found[-1][1], place + 1
         elif tag != OUTSIDE:

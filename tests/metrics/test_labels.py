@@ -53,7 +53,7 @@ def test_macro_f1_is_that_of_scikit_learn(pairs):
         ("S-A B-A E-A I-A", [("A", 0, 1), ("A", 1, 3), ("A", 3, 4)]),
         ("B-a-b I-a-b I-b", [("a-b", 0, 2), ("b", 2, 3)]),
         ("B I O", [("", 0, 2)]),
-        ("NN NN", [("N", 0, 1), ("N", 1, 2)]),
+        ("NN NN IN", [("NN", 0, 1), ("NN", 1, 2), ("IN", 2, 3)]),  # no scheme: each tag is a chunk
     ],
 )
 def test_chunks_are_read_as_conlleval_reads_them(tags, expected):
