@@ -188,6 +188,7 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
         [(f"{one} {other}", f"{other} {one}") for one, other in pairwise(WORDS)],  # words in another order
         [(" ".join(word), " ".join(word.upper())) for word in WORDS[:50]],  # a cipher: as many letters as capitals
         [(f"{word} of it", "NN IN") for word in WORDS[:50]],  # fewer tags than words
+        [(f"yes no {word} so", "no yes no so") for word in WORDS[:50]],  # as many words, but words of the source
         [(f"say {word}", f"{word} {word} said") for word in WORDS[:50]],  # one long output for each source
         [("yes", "ja"), ("no", "nein"), ("no", "nö")] * 30,  # labels would need more sources
         [(f"sentence {word}", f"Satz {word[0]} ist ein langer Satz, den es noch einmal gibt") for word in WORDS],
