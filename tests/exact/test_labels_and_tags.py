@@ -120,14 +120,14 @@ def ngram(*letters):
     return int(ngram_hashes(torch.tensor([letters]))[-1][0, 0])
 
 
-def test_a_word_is_its_vector_and_the_mean_of_its_ngrams():
+def test_a_word_is_its_vector_and_the_sum_of_its_ngrams():
     encoder = build(Spelling, buckets=11)
     values = torch.tensor([[[5, 1, 70, 2], [6, 1, 2, 0]]])
     vectors = encoder.embed(Padded(values, torch.tensor([2]))).values[0]
     for place, letters in enumerate([(1, 70, 2), (1, 2)]):
         spans = [letters[a:b] for a in range(len(letters)) for b in range(a + 1, len(letters) + 1)]
-        mean = torch.stack([encoder.ngrams.weight[ngram(*span) % 11] for span in spans]).mean(0)
-        expected = torch.cat([encoder.embedding.weight[values[0, place, 0]], mean])
+        total = torch.stack([encoder.ngrams.weight[ngram(*span) % 11] for span in spans]).sum(0)
+        expected = torch.cat([encoder.embedding.weight[values[0, place, 0]], total / len(spans) ** 0.5])
         torch.testing.assert_close(vectors[place], expected)
 
 

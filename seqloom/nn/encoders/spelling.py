@@ -1,7 +1,7 @@
 """Words by their spelling: a word's vector is that of the word and those of its n-grams, read by any other encoder.
 
 With w the word and G the n-grams of its letters between two marks, of 1 to 5 letters,
-    x = [E(w); mean of H(hash(g)) over g in G]
+    x = [E(w); sum of H(hash(g)) over g in G / sqrt(|G|)]
 Bojanowski, Grave, Joulin & Mikolov 2017, section 3.2, where n-grams share a table of hash buckets, too; a vector of the
 word beside one of its letters as in Lample et al. 2016, section 4. Words that were never seen still have their n-grams.
 """
@@ -67,15 +67,15 @@ class Spelling(Encoder):
         return Padded(self.dropout(vectors), source.lengths, progress=source.progress)
 
     def spell(self, letters: Tensor) -> Tensor:
-        """The mean vector of all n-grams of each word; zeros where there are none.  (B, T, L) -> (B, T, size)"""
+        """The sum of each word's n-grams, scaled to the variance of one of them.  (B, T, L) -> (B, T, size)"""
         rows = letters.flatten(0, 1)  # (N, L)
         hashes = torch.cat(ngram_hashes(rows), dim=1)  # (N, G): -1 where there is none
         real = hashes >= 0
         counts = real.sum(1)
         vectors = nn.functional.embedding_bag(
-            hashes[real] % self.buckets, self.ngrams.weight, counts.cumsum(0) - counts, mode="mean"
+            hashes[real] % self.buckets, self.ngrams.weight, counts.cumsum(0) - counts, mode="sum"
         )
-        return vectors.unflatten(0, letters.shape[:2])
+        return (vectors / counts.clamp(min=1).sqrt().to(vectors.dtype)[:, None]).unflatten(0, letters.shape[:2])
 
 
 def ngram_hashes(letters: Tensor) -> list[Tensor]:
