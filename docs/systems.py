@@ -159,9 +159,10 @@ Adaptive computation time | 000 | nn/cells/adaptive.py | | parity | parity / ada
 Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | parity | parity-prices / 0.0003 / steps
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
 Adaptive depth | - | nn/encoders/transformer.py | Dehghani | | $ train scan-transformer --set encoder.adaptive=true
-Labels of sentences | - | nn/heads/label.py | | labels
-Tags of words, random field | - | nn/heads/tags.py | | tags
-Words by their spelling | - | nn/encoders/spelling.py | | tags | $ train tags
+Labels of sentences | - | nn/heads/label.py | | labels | trec / 3 minutes / accuracy
+Labels of sentences, opinions | - | nn/heads/label.py | | labels | sst2 / 5 minutes / accuracy
+Tags of words, random field | - | nn/heads/tags.py | | tags | chunks / 8 minutes / chunk_f1
+Words by their spelling | - | nn/encoders/spelling.py | | tags | wnut / 5 minutes / chunk_f1
 Regression from a sequence | - | nn/heads/value.py | Hochreiter | adding | adding / gru
 ## Online models and speech
 Sequence transducer (RNN-T) | 000 | nn/decoders/transducer.py | | speech-transducer | spoken-digits / transducer

@@ -30,9 +30,8 @@ class Kind:
     """ "ring", "tour", "triangles", "order", "choice", "label", "value", "story", or a kind of text (`text_kinds`)."""
 
     name: str
-    elements: float  # mean number of vectors or sentences of a source
-    length: float  # mean length of the longer side
-    labels: int = 0  # distinct targets
+    elements: float  # mean number of vectors, sentences or words of a source
+    labels: int = 0  # different targets or tags
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,15 @@ def detect_kind(examples: Sequence[Example]) -> Kind | None:
     for name, (holds, needs_points, needs_certainty) in RULES.items():
         possible = elements >= 3 and (not needs_points or width == 2) and (not needs_certainty or certain)
         if possible and sum(map(holds, rows)) >= least:
-            return Kind(name, elements, sum(max(row.elements, len(row.places)) for row in rows) / len(rows))
+            return Kind(name, elements)
     words = {row.label for row in rows}
     if not certain or sum(bool(row.label) for row in rows) < least:
         return None
     numbers = [word for word in words if ONE_NUMBER.fullmatch(word)]
     if len(words) <= min(LABELS, len(rows) // 2) and not any("." in word for word in numbers):
         # Words are classes. Values that are not strings may be classes or quantities: the user has to choose.
-        return Kind("label", elements, elements, len(words)) if all(row.is_text for row in rows) else None
-    return Kind("value", elements, elements) if len(numbers) >= NEARLY * len(words) else None
+        return Kind("label", elements, len(words)) if all(row.is_text for row in rows) else None
+    return Kind("value", elements) if len(numbers) >= NEARLY * len(words) else None
 
 
 def is_text(examples: Sequence[Example]) -> bool:
@@ -168,7 +167,7 @@ def _story(examples: Sequence[Example], least: float) -> Kind | None:
     if not counts or len(counts) < least or 2 * len(answers) > len(examples):
         return None
     elements = sum(counts) / len(counts)
-    return Kind("story", elements, elements, len(answers))
+    return Kind("story", elements, len(answers))
 
 
 def _sentences(source: Any) -> int:

@@ -14,7 +14,6 @@ from seqloom.data.kinds import LABELS, NEARLY, ONE_NUMBER, Kind
 from seqloom.types import Example
 
 RECORDINGS = (".wav", ".flac")
-RECORDING_POSITIONS = 100.0  # of an encoder for a recording of three seconds: lengths are not known yet
 PER_LABEL = 8  # examples that a label must have on average, and half as many different sources
 LABEL_CHARACTERS = 40  # longer targets are texts, even where they repeat
 WORDS_PER_TAG = 4  # different words of the sources for each different tag: fewer are spelled or copied words
@@ -29,23 +28,20 @@ def detect_text_kind(examples: Sequence[Example], counted: Sequence[Example]) ->
     if not pairs or not all(isinstance(side, str) for pair in pairs for side in pair):
         return None
     if share(source.lower().endswith(RECORDINGS) and len(source.split()) == 1 for source, _ in pairs) >= NEARLY:
-        return Kind("recordings", 1.0, RECORDING_POSITIONS)
+        return Kind("recordings", 1.0)
     words = [(source.split(), target.split()) for source, target in pairs]
     length = sum(len(source) for source, _ in words) / len(words)
     if is_tagging(words, length):
-        return Kind("tags", length, length, len({tag for each in counted for tag in each.target.split()}))
+        return Kind("tags", length, len({tag for each in counted for tag in each.target.split()}))
     labels = {" ".join(target) for _, target in words}
     if is_number(words, labels):
-        return Kind("number", length, length)
+        return Kind("number", length)
     if is_classification(pairs, labels):
-        letters = length < 1.5  # one word each: names, say
-        size = sum(len(source) for source, _ in pairs) / len(pairs) if letters else length
         every = {" ".join(each.target.split()) for each in counted}
-        return Kind("name labels" if letters else "labels", length, size, len(every))
-    longer = sum(max(map(len, sides)) for sides in words) / len(words)
+        return Kind("name labels" if length < 1.5 else "labels", length, len(every))
     if is_copying(words):
         marks = share(not any(map(str.isalnum, word)) for _, target in words for word in target)
-        return Kind("code" if marks >= MARKS else "copies", length, longer)
+        return Kind("code" if marks >= MARKS else "copies", length)
     return None
 
 
