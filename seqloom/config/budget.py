@@ -83,7 +83,9 @@ def spacing(steps: int, per_epoch: int, written: int) -> int:
 
 
 def regularise(part: Recipe, side: str, ratio: float) -> Changes:
-    """More drop-out for less data, and half of the width for very little."""
+    """More drop-out for less data, and half of the width for very little; also of a part within the part."""
+    if isinstance(inner := part.get(side), dict):
+        return regularise({**part, side: None}, side, ratio) | regularise(inner, f"{side}.{side}", ratio)
     more = 0.2 if ratio < 0.1 else 0.1 if ratio < 0.5 else 0.0
     changes = Changes()
     if more and "dropout" in part:

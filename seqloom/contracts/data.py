@@ -72,8 +72,8 @@ class Codec(ABC):
         raise SeqloomError(f"{type(self).__name__.lower()} cannot be streamed: give whole sources to `predict`")
 
     def line(self, value: Any) -> str:
-        """The value as a line of a file."""
-        return str(value)
+        """The value as a line of a file; line breaks within it are spaces."""
+        return str(value).replace("\n", " ").replace("\r", " ")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:

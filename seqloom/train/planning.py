@@ -75,15 +75,15 @@ class Planning:
         count = sum(1 for _ in islice(examples(data, columns, **options), most)) if data is not None else most
         return budget.apply(full, self.allowed(budget.fit_vocabulary(full, count)))
 
-    def fit_to_data(self, full: Recipe, task: Task, data: Dataset, display: Display) -> Recipe:
+    def fit_to_data(self, full: Recipe, task: Task, data: Dataset) -> tuple[Recipe, list[str]]:
+        """The recipe for this data, and what was changed in it."""
         if not self.fits:
-            return full
+            return full, []
         size = int(data.train.lengths[:, 1].sum()) if task.running else len(data.train)
         changes = budget.fit_to_data(full, size, updates_per_epoch(full, task, data), self.by_hand)
-        if changes:
-            unit = "tokens" if task.running else "examples"
-            display.say(f"Fitted to {size:,} {unit} (written for {full['train']['made_for']:,}): {in_words(changes)}.")
-        return budget.apply(full, changes)
+        unit, made_for = "tokens" if task.running else "examples", full["train"]["made_for"]
+        line = f"Fitted to {size:,} {unit} (written for {made_for:,}): {in_words(changes)}."
+        return budget.apply(full, changes), [line] if changes else []
 
     def fit_to_time(self, ready: Ready, began: float, display: Display) -> Ready:
         """Turn minutes into updates; say what will be done, and what to look out for."""

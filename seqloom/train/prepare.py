@@ -76,11 +76,11 @@ def prepare_training(
 
         # 2. The data, read and encoded.
         prepared = prepare_data(full, task, rows, valid_rows, fit=run is None and "init" not in full)
-    for line in prepared.report.lines():
-        display.say(line)
+    lines = prepared.report.lines()
     if run is None:
         add_data(full, given, data, valid, prepared.report)
-        full = planning.fit_to_data(full, task, prepared, display)
+        full, fitted = planning.fit_to_data(full, task, prepared)
+        lines += fitted
 
     # 3. The model and its objective, tried on one example.
     torch.manual_seed(full["seed"])
@@ -95,6 +95,8 @@ def prepare_training(
         objective.refuse_unknown(output)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name.startswith(objective.trains))
+    for line in lines:
+        display.say(line)
 
     # 4. The time that it will take.
     ready = Ready(full, task, prepared, model, objective, trust, run)

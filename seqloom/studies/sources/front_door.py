@@ -21,7 +21,7 @@ def labelled(name: str, splits: tuple[str, ...]) -> Callable[[Path], Splits]:
         made = {}
         for split in splits:
             path = data_set("sentence-classification", f"{name}.{split}.gz")
-            with gzip.open(path, "rt", encoding="latin-1") as lines:
+            with gzip.open(path, "rt", encoding="utf-8") as lines:
                 pairs = [line.strip().partition(" ") for line in lines]
             text = "".join(f"{sentence}\t{label}\n" for label, _, sentence in pairs)
             made[split.partition(".")[0]] = write_file(folder, f"{name.lower()}-{split}.tsv", text)
