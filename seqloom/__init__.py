@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.version import __version__
 
-__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "load"]
+__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "load", "testing"]
 
 if TYPE_CHECKING:
+    from seqloom import testing
     from seqloom.analysis.compare import compare
     from seqloom.analysis.diagnosis.diagnose import diagnose
     from seqloom.engines.load import load
@@ -34,6 +35,13 @@ HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Everything is imported when it is first asked for: `import seqloom` alone stays quick."""
+    if name == "testing":
+        return import_module("seqloom.testing")
     if name not in HOMES:
         raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
     return getattr(import_module(f"seqloom.{HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """What is there, imported yet or not: for completion in an interpreter."""
+    return sorted({*globals(), *__all__})

@@ -68,6 +68,14 @@ def test_importing_stays_quick_and_leaves_torch_alone():
         assert done.stdout.strip() == "[]", module
 
 
+def test_what_the_package_offers_is_listed_before_it_is_imported():
+    program = "import sys, seqloom; print(*dir(seqloom)); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names, torch_is_there = done.stdout.splitlines()
+    assert {"Predictor", "SeqloomError", "__version__", "compare", "fit", "load", "testing"} <= set(names.split())
+    assert torch_is_there == "False"
+
+
 def test_help_imports_nothing_that_takes_long():
     program = (
         "import sys; sys.argv = ['seqloom', '--help']\n"

@@ -24,7 +24,7 @@ from seqloom.analysis.table import align_columns
 from seqloom.config.build import build_model, build_task
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
-from seqloom.config.recipes import override, read_recipe
+from seqloom.config.recipes import Overrides, override, read_recipe
 from seqloom.contracts import Cell
 from seqloom.data.special_tokens import SPECIAL
 from seqloom.errors import SeqloomError
@@ -53,19 +53,19 @@ class GradientFlow:
 
 def gradients(
     names: Sequence[str | Path],
-    settings: Sequence[str] = (),
+    settings: Overrides = (),
     *,
     length: int = 100,
     draws: int = DRAWS,
     trust: bool = False,
 ) -> list[GradientFlow]:
-    """The gradient flow in the cell of each run or recipe; settings ("encoder.cell.type=gru") change the recipes."""
+    """The gradient flow in the cell of each run or recipe; settings ({"encoder.cell": "gru"}) change the recipes."""
     if settings and all(map(is_run, names)):
         raise SeqloomError(f"{names[0]} is a run, trained as it is: --set changes a recipe, so name one")
     return [measure_flow(name, settings, length, draws, trust) for name in names]
 
 
-def measure_flow(name: str | Path, settings: Sequence[str], length: int, draws: int, trust: bool) -> GradientFlow:
+def measure_flow(name: str | Path, settings: Overrides, length: int, draws: int, trust: bool) -> GradientFlow:
     """In the cell of a run as trained, or of a recipe before training: the encoder's lowest, else the decoder's."""
     if length < 2:
         raise SeqloomError(f"length = {length}: expected 2 steps or more, for a slope")
@@ -73,7 +73,7 @@ def measure_flow(name: str | Path, settings: Sequence[str], length: int, draws: 
         run = Predictor.load(name, "cpu", trust)
         model, recipe, label, trained = run.model, run.recipe, Path(name).resolve().name, "trained"
     else:
-        recipe = complete(override(read_recipe(name, trust), list(settings)), str(name), trust)
+        recipe = complete(override(read_recipe(name, trust), settings), str(name), trust)
         model, label, trained = untrained_model(recipe, trust), Path(name).stem, "random"
     side, cell, embedding = lowest_cell(model, str(name))
     with torch.random.fork_rng(devices=[]):

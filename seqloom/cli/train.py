@@ -50,10 +50,6 @@ def train(
     RECIPE is a packaged recipe or a TOML file; without one, a recipe is chosen that suits the data.
     """
     from seqloom.data.layout import settings_of
-    from seqloom.train import processes
-    from seqloom.train.display import Display
-    from seqloom.train.fit import fit
-    from seqloom.train.prepare import prepare_training
 
     if out is None:
         name = Path(recipe).stem if recipe else data[0].name.split(".")[0] if data else "run"
@@ -67,11 +63,20 @@ def train(
     changes += settings_of(**options.layout(data, columns, header))
     given: dict[str, Any] = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
     given |= {"minutes": minutes, "as_written": as_written}
-    if dry_run:
-        prepare_training(options.paths(data), recipe, out=out, **given, display=Display())
-        note("Nothing was trained (--dry-run).")
-        return
-    model = fit(options.paths(data), recipe, out=out, **given)
+    try:
+        from seqloom.train import processes
+        from seqloom.train.display import Display
+        from seqloom.train.fit import fit
+        from seqloom.train.prepare import prepare_training
+
+        if dry_run:
+            prepare_training(options.paths(data), recipe, out=out, **given, display=Display())
+            note("Nothing was trained (--dry-run).")
+            return
+        model = fit(options.paths(data), recipe, out=out, **given)
+    except KeyboardInterrupt:  # before the first update, or a second time
+        note(what_is_left(out))
+        raise click.exceptions.Exit(130) from None
     interrupted = model.summary is not None and model.summary.stopped == "interrupted"
     if processes.is_lead() and not interrupted:
         note_diagnosis(out)
@@ -90,3 +95,15 @@ def note_diagnosis(out: Path) -> None:
     with suppress(Exception):
         for line in short_diagnosis(out):
             note(line)
+
+
+def what_is_left(out: Path) -> str:
+    """What a training leaves that was stopped at once: no run, one without a checkpoint, or its newest checkpoint."""
+    if not (out / "format.json").exists():
+        return "Interrupted before the first update; no run was written."
+    from seqloom.storage.run import Run
+
+    again = f"Continue with --resume: seqloom train --resume --out {out}"
+    if Run.open(out).newest() is None:
+        return f"Interrupted before the first update; the run has no checkpoint yet. {again}"
+    return f"Interrupted; the newest checkpoint is kept, updates after it are lost. {again}"

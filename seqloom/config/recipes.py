@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from seqloom.errors import SeqloomError, nearest, one_line, show, under
 from seqloom.storage.toml import read_toml
 
 Recipe = dict[str, Any]
+Overrides = str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]  # "key=value", {"key": value}, or several
 
 
 def packaged() -> dict[str, Path]:
@@ -40,18 +43,15 @@ def read_recipe(name_or_path: str | Path, trust: bool = False) -> Recipe:
     return recipe
 
 
-def override(recipe: Recipe, assignments: list[str]) -> Recipe:
-    """The recipe with some keys set: "train.tokens=2048", "decoder.attention.type=additive".
+def override(recipe: Recipe, settings: Overrides) -> Recipe:
+    """The recipe with some keys set: "train.tokens=2048", or {"train.tokens": 2048, "decoder": {"dropout": 0.1}}.
 
-    Another type is another part, which starts from its own defaults; parts are set before what is in them. "none" takes
-    a key out.
+    Another type is another part, which starts from its own defaults; parts are set before what is in them. "none", in
+    Python None, takes a key out.
     """
     recipe = copy.deepcopy(recipe)
-    for assignment in sorted(assignments, key=depth):
-        key, equals, text = (piece.strip() for piece in assignment.partition("="))
-        *tables, last = key.split(".")
-        if not equals or not text or not all([*tables, last]):
-            raise SeqloomError(f"{show(assignment)}: expected key=value, such as train.tokens=2048")
+    for each in sorted(assignments(settings), key=lambda each: each.depth):
+        *tables, last = each.key.split(".")
         table = recipe
         for level, name in enumerate(tables, start=1):
             if isinstance(table.get(name), str):
@@ -59,20 +59,65 @@ def override(recipe: Recipe, assignments: list[str]) -> Recipe:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 through = ".".join(tables[:level])
-                raise SeqloomError(f"{key}={text}: {through} = {show(table)} is no table; set {through}={{...}} whole")
-        value = value_of(text, assignment)
-        if last == "type" and table.get("type", value) != value:
+                raise SeqloomError(
+                    f"{each.key}={each.text}: {through} = {show(table)} is no table; set {through}={{...}} whole"
+                )
+        if last == "type" and table.get("type", each.value) != each.value:
             table.clear()
-        if text == "none":
+        if each.value is None:
             table.pop(last, None)
         else:
-            table[last] = value
+            table[last] = each.value
     return recipe
 
 
-def depth(assignment: str) -> int:
-    """How deep in the recipe a key is; setting a type counts as setting its part."""
-    return assignment.partition("=")[0].strip().removesuffix(".type").count(".")
+@dataclass(frozen=True)
+class Assignment:
+    """One key of a recipe and the value to set it to; None takes it out."""
+
+    key: str  # dotted
+    value: Any
+    text: str  # the value as it was written, for errors
+
+    @property
+    def depth(self) -> int:
+        """How deep in the recipe the key is; setting a type counts as setting its part."""
+        return self.key.removesuffix(".type").count(".")
+
+
+def as_list(settings: Overrides) -> list[str | Mapping[str, Any]]:
+    """Settings as a list, to which more can be added."""
+    is_one = isinstance(settings, (str, Mapping)) or not isinstance(settings, Iterable)
+    return [settings] if is_one else list(settings)  # type: ignore[list-item, arg-type]  # mypy does not follow is_one
+
+
+def assignments(settings: Overrides) -> Iterator[Assignment]:
+    """Settings one by one: "key=value" strings, tables with dotted or nested keys, or several of either."""
+    if isinstance(settings, str):
+        key, equals, text = (piece.strip() for piece in settings.partition("="))
+        if not equals or not text or not all(key.split(".")):
+            raise SeqloomError(f"{show(settings)}: expected key=value, such as train.tokens=2048")
+        yield Assignment(key, None if text == "none" else value_of(text, settings), text)
+    elif isinstance(settings, Mapping):
+        yield from entries(settings)
+    elif isinstance(settings, Iterable):
+        for each in settings:
+            yield from assignments(each)
+    else:
+        raise SeqloomError(f'settings: {show(settings)}: expected "key=value", or a dictionary of keys and values')
+
+
+def entries(table: Mapping[str, Any], prefix: str = "") -> Iterator[Assignment]:
+    """The settings of a dictionary. A table within it is merged into the recipe's; an empty one is a value."""
+    for name, value in table.items():
+        if not isinstance(name, str) or not all(name.split(".")):
+            raise SeqloomError(f"settings: {show(name)}: expected the name of a key, such as train.tokens")
+        if isinstance(value, Mapping) and value:
+            yield from entries(value, f"{prefix}{name}.")
+            continue
+        if getattr(value, "ndim", None) == 0:  # a number of numpy or torch
+            value = value.item()
+        yield Assignment(f"{prefix}{name}", copy.deepcopy(value), show(value))
 
 
 def value_of(text: str, assignment: str) -> Any:

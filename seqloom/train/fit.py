@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqloom.config.recipes import Overrides, as_list
 from seqloom.config.settings import build_settings
 from seqloom.data.layout import settings_of
 from seqloom.inference.system import System
@@ -27,7 +28,7 @@ def fit(
     valid: Data = None,
     columns: Sequence[str | int] | None = None,
     header: bool | None = None,
-    settings: Sequence[str] = (),
+    settings: Overrides = (),
     minutes: float | None = None,
     as_written: bool = False,
     resume: bool = False,
@@ -38,11 +39,12 @@ def fit(
 
     Data is a file, two aligned files, pairs, or a table such as a data frame, of which `columns` names source and
     target; `header` says whether line 1 of a file names them. Without a recipe one is chosen from the data; a packaged
-    recipe is fitted to the data unless it is to be taken `as_written`. `settings` are "key=value" as on the command
-    line. `minutes` limit the whole call. The same call with `resume=True` continues a run that was interrupted.
+    recipe is fitted to the data unless it is to be taken `as_written`. `settings` change keys of the recipe:
+    {"train.tokens": 2048}, nested as in a recipe, or "key=value" as on the command line. `minutes` limit the whole
+    call. The same call with `resume=True` continues a run that was interrupted.
     """
     if chosen := settings_of(columns, header):
-        settings = [*settings, *chosen]
+        settings = [*as_list(settings), *chosen]
     display = display or (Display() if processes.is_lead() else Display.quiet())
     ready = prepare_training(
         data,

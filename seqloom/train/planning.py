@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from seqloom.compute.device import choose_device
 from seqloom.compute.precision import choose_precision
 from seqloom.config import budget
 from seqloom.config.budget import Speed
-from seqloom.config.recipes import override, packaged
+from seqloom.config.recipes import Overrides, override, packaged
 from seqloom.config.settings import build_settings
 from seqloom.contracts import Objective, Task
 from seqloom.data.dataset import Dataset
@@ -53,9 +53,9 @@ class Planning:
     """Which keys of a recipe may be changed: none that was set by hand, and none but those of a packaged recipe."""
 
     def __init__(
-        self, recipe: str | Path | Recipe | None, given: Recipe, settings: Sequence[str], as_written: bool = False
+        self, recipe: str | Path | Recipe | None, given: Recipe, settings: Overrides, as_written: bool = False
     ):
-        by_hand = override({}, list(settings))
+        by_hand = override({}, settings)
         names = {name.replace("-", "_") for name in packaged()}
         is_packaged = recipe is None or (isinstance(recipe, str) and recipe.replace("-", "_") in names)
         self.fits = is_packaged and not as_written and "init" not in by_hand

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,7 +12,7 @@ from seqloom.compute.threads import choose_threads
 from seqloom.config.build import build_model, build_objective, build_task
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
-from seqloom.config.recipes import override
+from seqloom.config.recipes import Overrides, as_list, override
 from seqloom.contracts import Head, Task
 from seqloom.data import dataset
 from seqloom.data.cache import cache_folder
@@ -39,7 +38,7 @@ def prepare_training(
     *,
     out: str | Path,
     valid: Data = None,
-    settings: Sequence[str] = (),
+    settings: Overrides = (),
     minutes: float | None = None,
     as_written: bool = False,
     resume: bool = False,
@@ -48,7 +47,9 @@ def prepare_training(
 ) -> Ready:
     """The arguments are those of `fit`."""
     began = time.monotonic()
-    settings = [*settings, *([] if minutes is None else [f"train.minutes={float(minutes)}"])]
+    settings = as_list(settings)
+    if minutes is not None:
+        settings.append(f"train.minutes={float(minutes)}")
     run = open_to_resume(out) if resume else None
     if run is None:
         Run.refuse_existing(out)
@@ -61,7 +62,7 @@ def prepare_training(
             task = build_task(full, trust).load(run.path)
         else:
             given, origin = choose_recipe(recipe, rows, settings, trust, display)
-            given = override(given, list(settings))
+            given = override(given, settings)
             planning = Planning(recipe, given, settings, as_written)
             full = planning.fit_vocabulary(complete(given, origin, trust), rows)
             task = build_task(full, trust)

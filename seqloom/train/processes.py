@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from seqloom.errors import SeqloomError
 from seqloom.types import State, over_tensors
@@ -59,17 +58,25 @@ def check_accumulate(accumulate: int) -> None:
         )
 
 
-def wrap(module: nn.Module) -> nn.Module:
-    """The module with its gradients averaged over the processes."""
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Each gradient averaged over the processes, once per update.
+
+    An update may leave a parameter unused (a baseline, a second decoder): it counts as zero in the processes that did
+    not use it, and keeps no gradient where none did, as with one process. DistributedDataParallel would have to search
+    the graph of every update for such parameters, and warns where it finds none.
+    """
     if world_size() == 1:
-        return module
-    # Some updates may not use every parameter (a baseline, a second decoder).
-    return DistributedDataParallel(module, find_unused_parameters=True)
-
-
-def without_sync(module: nn.Module) -> AbstractContextManager[None]:
-    """Keep gradients on their own process: for all but the last micro-batch of an update."""
-    return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
+        return
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    users = sums([float(parameter.grad is not None) for parameter in trained], trained[0].device)
+    used = [parameter for parameter, count in zip(trained, users, strict=True) if count]
+    for kind in dict.fromkeys(parameter.dtype for parameter in used):
+        group = [parameter for parameter in used if parameter.dtype == kind]
+        own = [torch.zeros_like(each) if each.grad is None else each.grad for each in group]
+        flat = torch.cat([gradient.flatten() for gradient in own]) / world_size()
+        distributed.all_reduce(flat)
+        for parameter, gradient in zip(group, flat.split([each.numel() for each in group]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
 
 
 def sums(values: Sequence[float], device: torch.device) -> list[float]:

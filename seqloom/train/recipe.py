@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from seqloom.config.automatic import recipe_for
 from seqloom.config.complete import complete, fill, sections
-from seqloom.config.recipes import difference, override, read_recipe
+from seqloom.config.recipes import Overrides, difference, override, read_recipe
 from seqloom.data.lines import is_pipe, paths_of
 from seqloom.data.readers import examples, reading_options
 from seqloom.data.report import Report
@@ -27,7 +26,7 @@ FROM_DATA = ("length_ratio", "length_offset")  # keys of the decoder that are se
 
 
 def choose_recipe(
-    recipe: str | Path | Recipe | None, data: Data, settings: Sequence[str], trust: bool, display: Display
+    recipe: str | Path | Recipe | None, data: Data, settings: Overrides, trust: bool, display: Display
 ) -> tuple[Recipe, str]:
     """A recipe by name, path or content, that of the run to start from, or one that suits the data; and its origin."""
     if isinstance(recipe, dict):
@@ -36,7 +35,7 @@ def choose_recipe(
         return read_recipe(recipe, trust), str(recipe)
     if data is None:
         raise SeqloomError("nothing to train on: give --data FILE, a recipe, or both")
-    given = override({}, list(settings))
+    given = override({}, settings)
     if "init" in given:
         other = Run.open(str(given["init"]))
         origin = str(other.path / "config.toml")
@@ -57,14 +56,14 @@ def choose_recipe(
     return override(read_recipe(choice.recipe), choice.settings), choice.recipe
 
 
-def resumed_recipe(run: Run, recipe: str | Path | Recipe | None, settings: Sequence[str], trust: bool) -> Recipe:
+def resumed_recipe(run: Run, recipe: str | Path | Recipe | None, settings: Overrides, trust: bool) -> Recipe:
     """The recipe of a run, perhaps with other limits; any other change is refused."""
     origin = str(run.path / "config.toml")
     before = complete(run.recipe(), origin, trust)
-    after = complete(override(before, list(settings)), origin, trust)
+    after = complete(override(before, settings), origin, trust)
     if recipe is not None:
         origin, given = ("recipe", recipe) if isinstance(recipe, dict) else (str(recipe), read_recipe(recipe, trust))
-        given = complete(override(given, list(settings)), origin, trust)
+        given = complete(override(given, settings), origin, trust)
         derived = ("init", *(f"decoder.{name}" for name in FROM_DATA))
         changed = [key for key in difference(before, given) if key not in derived]
         after["train"] = given["train"]

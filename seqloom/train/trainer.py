@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,7 +81,6 @@ class Trainer:
             seed=seed,
             ema=settings.ema,
         )
-        self.parallel = processes.wrap(self.training)
         self.optimiser = NamedOptimiser(self.training, settings)
         changes = changes_of(augment, objective)
         self.batches = Batches(
@@ -172,10 +171,9 @@ class Trainer:
             share = float(place < len(numbers))
             place = place if share else 0
             batch = self.batches.get(numbers[place], place).to(device)
-            with nullcontext() if turn == rounds - 1 else processes.without_sync(self.parallel):
-                self.training.seed_random_numbers(self.state.step, place)
-                loss: Loss = self.parallel(batch, progress)
-                (loss.total * share).backward()
+            self.training.seed_random_numbers(self.state.step, place)
+            loss: Loss = self.training(batch, progress)
+            (loss.total * share).backward()
             if loss.state is not None:
                 self.batches.carried[str(place)] = loss.state
             counted = {"total": loss.total, "count": loss.count, "symbols": batch.targets.lengths.sum()}
@@ -183,8 +181,9 @@ class Trainer:
                 sums[name] = sums.get(name, 0.0) + value.item() * share
             if fault is None and not math.isfinite(loss.total.item()):
                 fault = place, batch
+        processes.average_gradients(self.training.parameters())
 
-        # One exchange per update: the sums, whether any process was interrupted, and the seconds of the lead.
+        # One more exchange per update: the sums, whether any process was interrupted, and the seconds of the lead.
         names = sorted(sums)
         seconds = self.log.seconds() if processes.is_lead() else 0.0
         *totals, interruptions, self.state.seconds = processes.sums(

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 class Training(nn.Module):
-    """From a batch to its loss: what data parallelism wraps."""
+    """From a batch to its loss, with every parameter that is trained: the model's and the objective's."""
 
     def __init__(
         self,

@@ -379,6 +379,20 @@ def test_an_interrupt_saves_says_how_to_go_on_and_resuming_goes_on(command: Comm
     assert fine(command("predict", "out", stdin="12\n")).out.count("\n") == 1
 
 
+def test_an_interrupt_before_the_first_update_says_that_there_is_no_run(command: Command) -> None:
+    run = [sys.executable, "-m", "seqloom", "train", "dates", "--data", "-", "--out", "out"]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("1\t2\n" * 100_000)  # more than a pipe holds: once written, the command is reading
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert said.split("\n")[-2:] == ["Interrupted before the first update; no run was written.", ""]
+    assert "Traceback" not in said
+    assert not Path("out").exists()
+
+
 def test_the_list_of_verbs_says_what_each_verb_says_of_itself():
     """Help in one line stands in a table, so that listing verbs imports none of them."""
     for name, (_, about) in VERBS.items():

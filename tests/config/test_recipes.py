@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seqloom.config import recipes
@@ -512,6 +513,42 @@ class TestOverride:
     )
     def test_a_bad_assignment_is_refused(self, assignment: str, reason: str) -> None:
         assert reason in complaint(override, {"seed": 1}, [assignment])
+
+    def test_a_dictionary_sets_what_strings_set_and_values_keep_their_type(self) -> None:
+        given = {"decoder": {"type": "recurrent", "attention": {"type": "dot", "scaled": True}, "dropout": 0.3}}
+        strings = [
+            "decoder.attention=additive",
+            "decoder.attention.size=32",
+            "train.tokens=2048",
+            "decoder.dropout=none",
+        ]
+        nested = {"decoder": {"attention": {"type": "additive", "size": 32}, "dropout": None}, "train.tokens": 2048}
+        expected = {
+            "decoder": {"type": "recurrent", "attention": {"type": "additive", "size": 32}},
+            "train": {"tokens": 2048},
+        }
+        assert override(override(given, strings[:1]), strings[1:]) == override(given, nested) == expected
+        assert override(given, [strings[2], {"decoder.attention.size": 32}])["decoder"]["attention"]["scaled"] is True
+        values = {"a": "2048", "b": 2048.0, "c": [1, 2], "d": {}, "e": np.int64(3), "f": "none"}
+        assert override({}, values) == {**values, "e": 3}
+        assert type(override({}, values)["e"]) is int
+        assert override({}, "seed=3") == {"seed": 3}
+
+    @pytest.mark.parametrize(
+        ("settings", "reason"),
+        [
+            ({"train.tokens": "many"}, 'dates: train.tokens = "many": expected an integer'),
+            ({"train": {"tokens": "many"}}, 'dates: train.tokens = "many": expected an integer'),
+            ({"decoder": {"atention": "dot"}}, 'decoder.atention = "dot": unknown key of decoder "recurrent" (did you'),
+            ({"seed": {"deep": 3}}, "seed.deep=3: seed = 1 is no table; set seed={...} whole"),
+            ({3: 4}, "settings: 3: expected the name of a key"),
+            (7, 'settings: 7: expected "key=value", or a dictionary'),
+            ([7], 'settings: 7: expected "key=value", or a dictionary'),
+        ],
+    )
+    def test_a_bad_dictionary_gets_the_line_of_a_bad_string(self, settings: Any, reason: str) -> None:
+        given = {"seed": 1, **read_recipe("dates")}
+        assert reason in complaint(lambda: complete(override(given, settings), "dates"))
 
 
 class TestFiles:

@@ -52,6 +52,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     return path, done.stdout
 
 
