@@ -15,7 +15,7 @@ from seqloom.version import __version__
 __all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "load", "testing"]
 
 if TYPE_CHECKING:
-    from seqloom import testing
+    import seqloom.testing as testing
     from seqloom.analysis.compare import compare
     from seqloom.analysis.diagnosis.diagnose import diagnose
     from seqloom.engines.load import load

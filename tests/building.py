@@ -1,17 +1,15 @@
-"""Small instances of every part, in float64, for tests that discover parts by themselves."""
+"""The parts of the package, plain and in their variants, for tests that discover parts by themselves."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from inspect import Parameter, signature
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from seqloom.config.discovery import parts
-from seqloom.contracts import Decoder, Encoder, Head, Objective, Online
+from seqloom.contracts import Head, Objective, Online
+from seqloom.data.special_tokens import BOS, EOS, PAD, UNK
+from seqloom.errors import SeqloomError
 from seqloom.nn.attention.additive import Additive
 from seqloom.nn.attention.bilinear import Bilinear
 from seqloom.nn.attention.dot import Dot
@@ -25,30 +23,44 @@ from seqloom.nn.cells.mut import MUT
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
 from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
-from seqloom.types import Memory, Padded
+from seqloom.testing.models import from_program, refuse_special
+from seqloom.testing.parts import checks_of
+from seqloom.testing.small import (
+    FEATURES,
+    SMALL,
+    VOCABULARY,
+    build,
+    memory_for,
+    shortened,
+    source,
+    source_for,
+    tensors,
+    unprepared,
+    valid,
+)
 
-VOCABULARY, PAD, UNK, BOS, EOS, FEATURES = 9, 0, 1, 2, 3, 4
+__all__ = [
+    "BOS",
+    "EOS",
+    "FEATURES",
+    "PAD",
+    "SMALL",
+    "UNK",
+    "VOCABULARY",
+    "build",
+    "cases",
+    "contract_checks",
+    "memory_for",
+    "shortened",
+    "source",
+    "source_for",
+    "tensors",
+    "unprepared",
+    "valid",
+]
+
 VECTORS = {"vocabulary": None, "features": FEATURES}
 OF_VECTORS = {"source_vocabulary": None, "source_features": FEATURES}
-SMALL: dict[str, Any] = {  # given to every constructor that has such a parameter
-    "vocabulary": VOCABULARY,
-    "bos": BOS,
-    "eos": EOS,
-    "pad": PAD,
-    "blank": PAD,
-    "unk": UNK,
-    "written": (0, 1, 2, 3, 8, 1, 5, 4, 6),
-    "source_vocabulary": VOCABULARY,
-    "memory_size": 8,
-    "query_size": 8,
-    "input_size": 6,
-    "embedding_size": 8,
-    "size": 8,
-    "hidden": 16,
-    "layers": 2,
-    "heads": 2,
-    "dropout": 0.0,
-}
 INNER = {"embedding_size": 8, "size": 8, "layers": 2}  # of a decoder within another
 SPELLED_TRANSFORMER = partial(TransformerEncoder, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 INNER_TRANSFORMER = partial(Transformer, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
@@ -218,129 +230,26 @@ def cases(folder: str, heads: bool = False, online: bool = False, chooses: tuple
     return found
 
 
-def build(part: type, **settings: Any) -> Any:
-    torch.manual_seed(1)
-    takes = signature(part).parameters
-    small = {name: value for name, value in SMALL.items() if name in takes}
-    if "features" in takes and "vocabulary" not in takes:
-        small["features"] = FEATURES
-    made = part(**{**small, **settings})
-    if isinstance(made, torch.nn.Module):
-        made.double().eval()
-        for parameter in made.parameters():  # no zeros or ones left, so that every parameter matters
-            torch.nn.init.uniform_(parameter, -0.5, 0.5)
-        made.memory_size_in_tests = settings.get("memory_size", SMALL["memory_size"])
-        made.reads_vectors_in_tests = "features" in settings or "source_features" in settings
-    return made
-
-
-def source(lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Padded:
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
-    padded = Padded(values, torch.tensor(lengths))
-    return Padded(values * padded.mask, padded.lengths)
-
-
-def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
-    """Tables of tokens: a row a sentence of one word to all."""
-    generator = torch.Generator().manual_seed(0)
-    values = torch.randint(4, VOCABULARY, (len(lengths), max(lengths), width), generator=generator)
-    words = torch.randint(1, width + 1, (len(lengths), max(lengths), 1), generator=generator)
-    padded = Padded(values * (torch.arange(width) < words), torch.tensor(lengths))
-    return Padded(padded.values * padded.mask[:, :, None], padded.lengths)
-
-
-def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
-    """Tokens, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
-    symbols = source(lengths)
-    if reads_stories(part):
-        return stories(lengths)
-    if getattr(part, "unknown", None) is not None:
-        symbols.values[:1, [0, 3]], symbols.values[:1, 2:3] = VOCABULARY, VOCABULARY + 2
-    if not part.reads_vectors_in_tests:
-        return symbols
-    generator = torch.Generator().manual_seed(0)
-    values = torch.randn(*symbols.values.shape, FEATURES, generator=generator, dtype=torch.float64)
-    return Padded(values * symbols.mask[:, :, None], symbols.lengths)
-
-
-def reads_stories(part: Encoder | Decoder) -> bool:
-    """Whether an encoder refuses plain sequences."""
-    if not isinstance(part, Encoder):
-        return False
-    try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(nested="")))  # type: ignore[arg-type]
-    except ValueError:
-        return True
-    return False
+def contract_checks(kind: str) -> list[Any]:
+    """Every contract check of every part of a kind, plain and in its variants, as pytest parameters."""
+    found = []
+    for name, part in parts(kind).items():
+        for variant, settings in {"plain": {}, **VARIANTS.get((kind, name), {})}.items():
+            found += [
+                pytest.param(check, id=f"{name}-{variant}: {check.claim}") for check in checks_of(part, **settings)
+            ]
+    return found
 
 
 def objectives_of_any_decoder() -> dict[str, Objective]:
     """Every objective over tokens that does not ask for a decoder of its own, built by its defaults."""
-    known = {
-        "vocabulary": 6,
-        "hidden_size": 4,
-        "features": 4,
-        "decode": lambda tokens: " ".join(map(str, tokens)),
-        "constraints": lambda source: [],
-    }
-    target = SimpleNamespace(is_vectors=False)
-    task: Any = SimpleNamespace(target=target, source=target, running=False, eos=EOS, constrained=True)
-    decoder: Any = SimpleNamespace(trained_by="")
     found = {}
     for name, part in parts("objectives").items():
-        asked = [name for name, argument in signature(part).parameters.items() if argument.default is Parameter.empty]
         torch.manual_seed(1)
-        objective = part(**{name: known[name] for name in asked})
+        objective = part(**from_program(part))
         try:
-            objective.suit(task, decoder, SimpleNamespace(rank_by="last"))
-        except ValueError:
+            refuse_special(objective)
+        except SeqloomError:
             continue
         found[name] = objective.double()
     return found
-
-
-def memory_for(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
-    """A prepared memory with everything a decoder may ask for; empty if it is a language model."""
-    return decoder.prepare(unprepared(decoder, lengths, seed))
-
-
-def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int = 0) -> Memory:
-    size = decoder.memory_size_in_tests
-    if not size:
-        return Memory.empty(len(lengths))
-    generator = torch.Generator().manual_seed(seed)
-    states = torch.randn(len(lengths), max(lengths), size, generator=generator, dtype=torch.float64)
-    summary = torch.randn(len(lengths), size, generator=generator, dtype=torch.float64)
-    read = source_for(decoder, lengths) if decoder.reads_source else None
-    parts = {} if read is None else {"source": Memory(read.values, read.lengths)}
-    if isinstance(decoder, Head):  # may answer with words of a document, of which there are more than sentences
-        words = source(tuple(2 * length + 1 for length in lengths))
-        known = torch.randn(*words.values.shape, size, generator=generator, dtype=torch.float64)
-        parts |= {"words": Memory(known, words.lengths), "tokens": Memory(words.values, words.lengths)}
-    return Memory(states, torch.tensor(lengths), {"summary": summary}, parts=parts)
-
-
-def shortened(memory: Memory, row: int) -> Memory:
-    """One row of an unprepared memory without its padding."""
-    alone, length = memory.select(torch.tensor([row])), int(memory.lengths[row])
-    parts = {name: shortened(part, row) for name, part in memory.parts.items()}
-    return replace(alone, states=alone.states[:, :length], parts=parts)
-
-
-def valid(decoder: Decoder, memory: Memory, tokens: torch.Tensor) -> torch.Tensor:
-    """Tokens (rows, ...) as a decoder can have written them: one that chooses from its source writes what is there."""
-    if not decoder.reads_source:
-        return tokens
-    scores, _ = decoder.step(torch.full((len(tokens),), BOS), decoder.start_rows(memory, len(tokens)), memory)
-    written = [[symbol for symbol in row.isfinite().nonzero()[:, 0].tolist() if symbol > EOS] for row in scores]
-    rows = [torch.tensor(symbols)[(row - 4) % len(symbols)] for symbols, row in zip(written, tokens)]
-    return torch.stack(rows)
-
-
-def tensors(state: dict[str, Any]) -> Iterator[torch.Tensor]:
-    for value in state.values():
-        if isinstance(value, dict):
-            yield from tensors(value)
-        elif isinstance(value, torch.Tensor):
-            yield value

@@ -101,16 +101,21 @@ def find(kind: str, name: str, key: str, trust: bool = False) -> type:
     return part
 
 
-def find_own(kind: str, name: str, key: str, trust: bool) -> type:
-    """A part of the user's own. Importing it runs its code, hence the question of trust."""
+def import_own(name: str, key: str, trust: bool) -> Any:
+    """What `module:Class` names."""
     if not trust:
         raise untrusted(name, key)
     module, _, attribute = name.partition(":")
     try:
-        part = getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), attribute)
     except Exception as error:  # anything may happen while a user's module runs
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise SeqloomError(f"{key} = {show(name)}: cannot be imported as module:Class ({reason})") from error
+
+
+def find_own(kind: str, name: str, key: str, trust: bool) -> type:
+    """A part of the user's own. Importing it runs its code, hence the question of trust."""
+    part = import_own(name, key, trust)
     if not isinstance(part, type) or not issubclass(part, contract(kind)):
         raise SeqloomError(f"{key} = {show(name)}: expected a subclass of seqloom.contracts.{CONTRACTS[kind]}")
     return part

@@ -59,6 +59,7 @@ class Attention(nn.Module, ABC):
 
     output_size: int  # of a context vector
     monotonic: ClassVar[bool] = False  # never looks back; its weights may sum to less than 1
+    uses_positions: ClassVar[bool] = False  # weights depend on where a state is, not only on what it is
 
     @abstractmethod
     def prepare(self, memory: Memory) -> Memory:

@@ -40,7 +40,7 @@ def sharp(part, scale=3.0, **settings):
 
 def fused(decoder, kind, weight=WEIGHT):
     made = ShallowFusion(decoder=decoder, language_model=sharp(LANGUAGE_MODELS[kind], memory_size=0), weight=weight)
-    made.memory_size_in_tests = decoder.memory_size_in_tests
+    made.checked_memory_size = decoder.checked_memory_size
     return made
 
 
@@ -64,7 +64,7 @@ def test_wide_fused_beam_equals_exhaustive_search(part, kind):
     for parameter in (*inner.parameters(), *model.parameters()):
         parameter.data *= 3
     decoder = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
-    decoder.memory_size_in_tests = inner.memory_size_in_tests
+    decoder.checked_memory_size = inner.checked_memory_size
     memory = memory_for(decoder, (4, 2, 3))
     found = BeamSearch(beam_size=40, n_best=40, length_penalty=0.0)(decoder, memory)
     for row, hypotheses in enumerate(found):
@@ -165,7 +165,7 @@ def test_language_model_of_running_text_starts_with_its_own_token():
     inner, model = sharp(Recurrent), sharp(Recurrent, memory_size=0)
     model.bos, model.eos = EOS, None
     decoder = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
-    decoder.memory_size_in_tests = inner.memory_size_in_tests
+    decoder.checked_memory_size = inner.checked_memory_size
     memory = memory_for(decoder, (3,))
     scores, _ = decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)
     empty = model.prepare(Memory.empty(1))
@@ -187,7 +187,7 @@ def test_vocabularies_in_a_different_order_are_mapped():
         parameter.data = parameter.data[order]
     plain = ShallowFusion(decoder=inner, language_model=model, weight=WEIGHT)
     turned = ShallowFusion(decoder=inner, language_model=other, weight=WEIGHT, tokens=order)
-    plain.memory_size_in_tests = turned.memory_size_in_tests = 8
+    plain.checked_memory_size = turned.checked_memory_size = 8
     memory, search = memory_for(plain, (4, 2, 3)), BeamSearch(beam_size=4, n_best=4)
     for ours, theirs in zip(search(plain, memory), search(turned, memory)):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
@@ -212,7 +212,7 @@ def test_token_mapping_between_codecs():
 @torch.no_grad()
 def test_rows_can_be_selected_and_ensembles_can_be_fused():
     members = Ensemble(members=[sharp(Recurrent), sharp(Transformer, 2.0)])
-    members.memory_size_in_tests = 8
+    members.checked_memory_size = 8
     decoder = fused(members, "transformer")
     memory = memory_for(decoder, (4, 2, 3))
     assert all(BeamSearch(beam_size=3)(decoder, memory))
@@ -234,7 +234,7 @@ def test_fusion_refuses_what_cannot_be_fused():
         ShallowFusion(decoder=recurrent, language_model=transducer, weight=1)
     other = build(Recurrent, vocabulary=7, bos=BOS, eos=EOS, memory_size=0)
     decoder = ShallowFusion(decoder=recurrent, language_model=other, weight=1)
-    decoder.memory_size_in_tests = 8
+    decoder.checked_memory_size = 8
     memory = memory_for(decoder, (3,))
     with pytest.raises(SeqloomError, match="6 and 7 tokens"):
         decoder.step(torch.tensor([BOS]), decoder.start(memory), memory)

@@ -1,63 +1,22 @@
 """Models so small that all their outputs can be listed, and a batch for them."""
 
 from itertools import product
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from seqloom.nn.attention.additive import Additive
-from seqloom.nn.decoders.gnmt import GNMT
-from seqloom.nn.decoders.recurrent import Recurrent
-from seqloom.nn.decoders.transformer import Transformer
-from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
+from seqloom.data.special_tokens import BOS, EOS
 from seqloom.nn.model import Model
-from seqloom.types import Batch, Padded
+from seqloom.testing.models import DECODERS, VOCABULARY, small_batch, small_model
+from seqloom.types import Batch
 
-VOCABULARY, BOS, EOS = 6, 2, 3
+__all__ = ["BOS", "EOS", "FURTHER", "KINDS", "VOCABULARY", "batch", "gradients", "kinds", "model", "outputs"]
 
-KINDS: dict[str, Any] = {
-    "recurrent": lambda: Recurrent(
-        vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=EOS, embedding_size=4, size=4, attention=Additive
-    ),
-    "input feeding": lambda: Recurrent(
-        vocabulary=VOCABULARY,
-        memory_size=4,
-        bos=BOS,
-        eos=EOS,
-        embedding_size=4,
-        size=4,
-        attention=Additive,
-        input_feeding=True,
-    ),
-    "transformer": lambda: Transformer(
-        vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=EOS, size=4, layers=2, heads=2, hidden=6, dropout=0.0
-    ),
-}
-FURTHER: dict[str, Any] = {  # for tests that list no outputs
-    "gnmt": lambda: GNMT(vocabulary=VOCABULARY, memory_size=4, bos=BOS, eos=EOS, embedding_size=4, size=4, layers=3),
-}
+FURTHER = {"gnmt": DECODERS["gnmt"]}  # for tests that list no outputs
+KINDS = {name: build for name, build in DECODERS.items() if name not in FURTHER}
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-def model(kind: str, seed: int = 1) -> Model:
-    torch.manual_seed(seed)
-    decoder = {**KINDS, **FURTHER}[kind]()
-    made = Model(RecurrentEncoder(vocabulary=VOCABULARY, embedding_size=3, size=4), decoder).double().train()
-    for parameter in made.parameters():
-        torch.nn.init.uniform_(parameter, -0.7, 0.7)
-    return made
-
-
-def batch(targets: tuple[tuple[int, ...], ...] = ((4, 5), (5,))) -> Batch:
-    """As many sources, of different lengths, as there are targets."""
-    sources = [torch.tensor(([4, 5, 5, 4] * 2)[: 1 + number]) for number in range(len(targets))]
-    return Batch(
-        source=Padded.stack(sources),
-        inputs=Padded.stack([torch.tensor([BOS, *target]) for target in targets]),
-        targets=Padded.stack([torch.tensor([*target, EOS]) for target in targets]),
-    )
+model, batch = small_model, small_batch
 
 
 def outputs(longest: int) -> list[list[int]]:

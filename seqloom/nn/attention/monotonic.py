@@ -25,6 +25,7 @@ class Monotonic(Attention):
     """
 
     monotonic = True
+    uses_positions = True
 
     def __init__(
         self,
