@@ -24,7 +24,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "generate": ("generate", "Generate texts with a language model."),
     "explain": ("explain", "Show why a run answers as it does, in the terminal and on a page."),
     "diagnose": ("diagnose", "Say what is wrong with a run, with figures, and what to try next."),
-    "check": ("check", "Check a recipe and print it with every default, or a part of your own."),
+    "check": ("check", "Check a recipe, printed with every default, or a part of your own."),
     "recipes": ("check", "List the recipes that come with Seqloom."),
     "gradcheck": ("gradients", "Check every gradient of a recipe's model against finite differences."),
     "gradients": ("gradients", "Plot how far back a recurrent cell learns: |dL/dh| by distance."),
