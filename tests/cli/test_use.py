@@ -356,6 +356,21 @@ class TestPython:
             assert "\n" not in str(caught.value)
 
 
+def test_settings_in_python_are_strings_or_dictionaries(command: Command, recipe: dict[str, Any]) -> None:
+    strings = ["train.steps=2", "encoder.cell=gru", "decoder.dropout=0.25", "seed=7"]
+    nested = {"train": {"steps": 2}, "encoder": {"cell": "gru"}, "decoder.dropout": 0.25, "seed": 7}
+    for name, settings in (
+        ("strings", strings),
+        ("nested", nested),
+        ("both", [*strings[:2], {"decoder.dropout": 0.25, "seed": 7}]),
+    ):
+        seqloom.fit(pairs(), recipe, out=name, settings=settings, display=Display.quiet())
+    assert Run.open("strings").recipe() == Run.open("nested").recipe() == Run.open("both").recipe()
+    assert Run.open("nested").recipe()["encoder"]["cell"]["type"] == "gru"
+    with pytest.raises(SeqloomError, match=r'train\.steps = "two": expected an integer'):
+        seqloom.fit(pairs(), recipe, out="other", settings={"train": {"steps": "two"}}, display=Display.quiet())
+
+
 def test_an_interrupt_saves_says_how_to_go_on_and_resuming_goes_on(command: Command, recipe: dict[str, Any]) -> None:
     recipe["train"] |= {"steps": 1_000_000, "validate_every": 1_000_000}
     run = [sys.executable, "-m", "seqloom", "train", str(toml(recipe)), "--data", str(tsv()), "--out", "out"]

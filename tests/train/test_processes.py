@@ -43,6 +43,17 @@ def train_text(path: Path, steps: int, resume: bool = False) -> None:
     seqloom.fit(LINES, recipe, out=path, resume=resume, settings=limit, display=Display.quiet())
 
 
+def average() -> None:
+    """Gradients of a parameter that both processes used, of one that only the second used, and of one that none did."""
+    both, second, none = (torch.nn.Parameter(torch.zeros(2)) for _ in range(3))
+    both.grad = torch.full((2,), 1.0 + processes.rank())
+    second.grad = torch.ones(2) if processes.rank() == 1 else None
+    processes.average_gradients([both, second, none])
+    assert both.grad is not None
+    assert second.grad is not None
+    print(f"averages {both.grad.tolist()} {second.grad.tolist()} {none.grad}", flush=True)
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """What two processes wrote and printed; see the end of this file. Started once for all tests: it takes long."""
@@ -98,6 +109,12 @@ def test_two_processes_read_a_running_text_as_one_does(
         assert torch.allclose(value, other.optimiser()[name], atol=1e-5), name
 
 
+def test_a_parameter_that_some_processes_use_gets_the_mean_and_one_that_none_uses_no_gradient(
+    two: tuple[Path, str],
+) -> None:
+    assert two[1].count("averages [1.5, 1.5] [0.5, 0.5] None") == 2
+
+
 def test_a_fault_in_one_process_stops_all_of_them_with_its_name(two: tuple[Path, str]) -> None:
     assert two[1].count('5 updates in a row were not finite, last the output of "model.hidden"') == 2
 
@@ -116,6 +133,7 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     train(folder / "run", 5)
     train(folder / "run", 10)  # resumed
+    average()
     os.environ["SEQLOOM_CACHE"] = str(folder / "cache")
     train_text(folder / "text", 5)
     train_text(folder / "text", 12, resume=True)
