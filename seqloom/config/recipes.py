@@ -88,7 +88,7 @@ class Assignment:
 def as_list(settings: Overrides) -> list[str | Mapping[str, Any]]:
     """Settings as a list, to which more can be added."""
     is_one = isinstance(settings, (str, Mapping)) or not isinstance(settings, Iterable)
-    return [settings] if is_one else list(settings)  # type: ignore[list-item, arg-type]  # mypy does not follow is_one
+    return [settings] if is_one else list(settings)  # type: ignore[list-item]  # mypy does not follow is_one
 
 
 def assignments(settings: Overrides) -> Iterator[Assignment]:
