@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seqloom.data.spelling import (
+from seqloom.data.as_text import (
     SIDES,
     LineError,
     as_words,

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seqloom.data.as_text import SIDES
 from seqloom.data.columns import Columns, Row, attempt, from_pair, from_values
 from seqloom.data.layout import Layout
 from seqloom.data.records import Records
-from seqloom.data.spelling import SIDES
 from seqloom.errors import SeqloomError, shown
 
 EXPECTED = "expected a file, two aligned files, (source, target) tuples, a data frame or a dictionary of columns"

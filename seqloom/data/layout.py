@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from seqloom.data.as_text import SIDES
 from seqloom.data.headers import likely_columns
-from seqloom.data.spelling import SIDES
 from seqloom.errors import SeqloomError, nearest, shown
 
 KEYS = ("columns", "header", "quotes")  # of a recipe's [data]

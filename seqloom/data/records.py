@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from seqloom.data.as_text import SIDES, LineError
 from seqloom.data.columns import Columns, from_values
 from seqloom.data.layout import Layout, ask, listed, position
-from seqloom.data.spelling import SIDES, LineError
 from seqloom.errors import SeqloomError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 
+from seqloom.data.as_text import LineError, too_long
 from seqloom.data.columns import decode_line
-from seqloom.data.spelling import LineError, too_long
 from seqloom.errors import SeqloomError
 
 Cells = tuple[int, list[str] | LineError]  # of one row, with the number of its first line

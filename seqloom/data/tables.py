@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
+from seqloom.data.as_text import LineError
 from seqloom.data.columns import Row, from_cells
 from seqloom.data.headers import looks_like_header
 from seqloom.data.layout import Layout, ask, listed
 from seqloom.data.lines import lines, title_of
 from seqloom.data.separated import plain_rows, quoted_rows
-from seqloom.data.spelling import LineError
 from seqloom.errors import SeqloomError
 
 HEAD = (200, 64_000)  # lines and bytes that are looked at first

@@ -15,13 +15,13 @@ import numpy as np
 from seqloom.config.assemble import call
 from seqloom.config.build import build_part
 from seqloom.contracts import Codec, Search, Task
+from seqloom.data.as_text import LineError
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import Places
 from seqloom.data.frames import python_rows
 from seqloom.data.layout import Layout
 from seqloom.data.lines import title_of
 from seqloom.data.special_tokens import UNK
-from seqloom.data.spelling import LineError
 from seqloom.errors import SeqloomError, show, shown
 from seqloom.types import Example
 
