@@ -14,6 +14,7 @@ from seqloom.cli.messages import note
 @click.command()
 @options.run
 @options.data
+@options.columns
 @click.option("--examples", type=click.IntRange(min=1), default=500, help="At most so many examples are decoded.")
 @click.option("--json", "as_json", is_flag=True, help="All figures and findings as JSON.")
 @options.pictures
@@ -26,6 +27,8 @@ from seqloom.cli.messages import note
 def diagnose(
     run: Path,
     data: tuple[Path, ...],
+    columns: list[str | int] | None,
+    header: bool | None,
     examples: int,
     as_json: bool,
     out: tuple[Path, ...],
@@ -48,6 +51,7 @@ def diagnose(
     asked = options.search_settings(settings, beam_size)
     if replace_unknown:
         asked["replace_unknown"] = True
+    asked |= options.layout(data, columns, header)
     found = diagnose(run, options.paths(data), examples=examples, device=device, trust=trust, **asked)
     print(json.dumps(found.to_json(), ensure_ascii=False) if as_json else found)
     for path in pictures:

@@ -16,9 +16,9 @@ import numpy as np
 from seqloom.contracts import Codec
 from seqloom.data.cache import Cache, codec_key, files_key, key_of
 from seqloom.data.corpus import Corpus
-from seqloom.data.layout import Layout
+from seqloom.data.layout import PLAIN, Layout
 from seqloom.data.lines import Data, is_pipe, paths_of, repeatable, title_of
-from seqloom.data.readers import MAX_CHARACTERS, PLAIN, Tally, examples, readable
+from seqloom.data.readers import MAX_CHARACTERS, Tally, examples, readable
 from seqloom.data.report import Report
 from seqloom.data.special_tokens import EOS
 from seqloom.data.split import Scan, hold_out, last_tenth, pick, scan

@@ -33,6 +33,11 @@ class Layout:
             return Layout(tuple(check_columns(columns)), header, self.quotes)
         return self if header is None else Layout(self.columns, header, self.quotes)
 
+    def typed(self) -> list[str]:
+        """The options of a command that say the same."""
+        columns = ["--columns", ",".join(map(str, self.columns))] if self.columns else []
+        return columns + ([] if self.header is None else ["--header" if self.header else "--no-header"])
+
     @property
     def is_named(self) -> bool:
         return any(isinstance(each, str) for each in self.columns)
@@ -53,6 +58,9 @@ class Layout:
             both = " with a source" if sides == 1 and {*SIDES} <= {*names} else ""
             raise SeqloomError(f"{title} has {listed(names)}{both}: {ask(names, sides, option)}")
         return [position(each, names, title) for each in wanted]
+
+
+PLAIN = Layout()
 
 
 def settings_of(columns: Sequence[str | int] | None, header: bool | None) -> list[str]:

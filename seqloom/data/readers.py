@@ -16,13 +16,12 @@ from seqloom.data.as_text import LineError
 from seqloom.data.columns import Row, check_not_empty
 from seqloom.data.formats import file_rows, format_of
 from seqloom.data.frames import is_table, python_rows
-from seqloom.data.layout import Layout
+from seqloom.data.layout import PLAIN, Layout
 from seqloom.data.lines import Data, paths_of, title_of
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.types import Example
 
 MAX_CHARACTERS = 20_000
-PLAIN = Layout()
 
 
 @dataclass

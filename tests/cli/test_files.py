@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import seqloom
+from seqloom.analysis.diagnosis.commands import Commands
+from seqloom.data.layout import Layout
 from seqloom.errors import SeqloomError
 from seqloom.storage.toml import read_toml
 from seqloom.train.display import Display
@@ -48,6 +50,16 @@ def test_columns_are_named_once_and_kept_in_the_run(command: Command, run: Path)
     assert command("evaluate", run, "--data", "rows.tsv", "--columns", "3,2").out == plain.out
     resumed = command("train", "--resume", "--out", run, "--set", "train.steps=4")
     assert resumed.code == 0, resumed.err
+
+
+def test_a_diagnosis_reads_the_columns_too_and_types_them_again(command: Command, run: Path) -> None:
+    same = command("diagnose", run, "--data", table("other.csv", pairs(7)), "--json")
+    other = command("diagnose", run, "--data", tsv(rows=pairs(7)), "--columns", "1,2", "--no-header", "--json")
+    assert (same.code, other.code) == (0, 0), same.err + other.err
+    assert json.loads(same.out)["figures"]["outputs"] == json.loads(other.out)["figures"]["outputs"]
+    commands = Commands(run, read_toml(run / "config.toml"), ["a.tsv"], Layout((1, 2), header=False))
+    assert commands.diagnose() == "seqloom diagnose run --data a.tsv --columns 1,2 --no-header"
+    assert "--data train.csv --columns there,back --out" in commands.other_recipe("dates")
 
 
 def test_a_file_with_other_columns_is_told(command: Command, run: Path) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from seqloom.data.lines import paths_of
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
-from seqloom.inference.evaluation import gather, read_examples
+from seqloom.inference.evaluation import read_examples
 from seqloom.inference.system import System, encode_source
 from seqloom.train.prepare import prepare_data
 from seqloom.types import Example
@@ -43,13 +42,9 @@ def validation_examples(system: System) -> list[Example]:
     return prepare_data(system.recipe, system.task, None, None, fit=False).valid_examples
 
 
-def choose_examples(system: System, data: Any, most: int) -> list[Example]:
+def choose_examples(system: System, data: list[Example] | None, most: int) -> list[Example]:
     """At most that many examples, evenly spaced: files are often sorted. Without data, those of validation."""
-    if data is None:
-        found = validation_examples(system)
-    else:
-        paths = paths_of(data)
-        found = gather(system, read_examples(system, paths) if paths else data)
+    found = validation_examples(system) if data is None else data
     places = np.linspace(0, len(found), min(most, len(found)), endpoint=False).astype(int)
     return [found[place] for place in places]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqloom.data.layout import PLAIN, Layout
 from seqloom.storage.run import Run
 
 EPOCHS = 20  # of a recipe without any limit
@@ -23,6 +24,7 @@ class Commands:
     path: Path
     recipe: dict[str, Any]
     data: Sequence[str] = ()
+    layout: Layout = PLAIN  # of these files
 
     def again(self, suffix: str, *settings: str) -> str:
         """Train from the start with some settings changed."""
@@ -72,11 +74,12 @@ class Commands:
         recorded = self.recipe.get("data", {}).get("train") or "FILE"
         files = [recorded] if isinstance(recorded, str) else recorded
         data = [word for file in files for word in ("--data", short_path(file))]
+        data += Layout.of(self.recipe.get("data", {})).typed()
         return join("train", name, *data, "--out", f"{self.path}-{name}")
 
     def diagnose(self, *options: str) -> str:
         """Diagnose the same data with another search."""
-        data = [word for file in self.data for word in ("--data", file)]
+        data = [word for file in self.data for word in ("--data", file)] + self.layout.typed()
         return join("diagnose", self.path, *data, *options)
 
     def search(self, *settings: str) -> str:

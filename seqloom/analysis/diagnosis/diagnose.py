@@ -24,8 +24,10 @@ from seqloom.analysis.diagnosis.confusions import confused_labels, confusions
 from seqloom.analysis.diagnosis.finding import Finding, by_severity
 from seqloom.analysis.diagnosis.next_steps import next_steps
 from seqloom.analysis.diagnosis.picture import diagnosis_figure
+from seqloom.data.layout import Layout
 from seqloom.data.lines import paths_of
 from seqloom.errors import SeqloomError
+from seqloom.inference.evaluation import gather
 from seqloom.inference.loading import load_system
 from seqloom.inference.system import System
 from seqloom.storage.history import History
@@ -66,18 +68,27 @@ class Diagnosis:
 
 
 def diagnose(
-    run: Any, data: Any = None, *, examples: int = MOST, device: str = "auto", trust: bool = False, **options: Any
+    run: Any,
+    data: Any = None,
+    *,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    examples: int = MOST,
+    device: str = "auto",
+    trust: bool = False,
+    **options: Any,
 ) -> Diagnosis:
     """What is wrong with a run, given by its folder, as a predictor or as a system, and what to try next.
 
-    `data` are files or pairs; without them, the run's own validation data. Options are those of `predict`.
+    `data` are files or pairs; without them, the run's own validation data. `columns` and `header` are for files that
+    are laid out otherwise than those. Options are those of `predict`.
     """
     system = None if isinstance(run, (str, Path)) else getattr(run, "system", run)
     path = Path(run) if system is None else system.path
     if path is None:
         raise SeqloomError("this model has no run folder to diagnose: give the folder of a run")
     history = History.read(path)
-    commands = Commands(path, history.recipe, paths_of(data))
+    commands = Commands(path, history.recipe, paths_of(data), Layout().changed(columns, header))
     curves, findings, figures = diagnose_curves(history, commands)
     notes: list[str] = []
     if system is None and history.parameters is None:
@@ -86,7 +97,8 @@ def diagnose(
         system = system or load_system(path, device, trust)
     found = Found(findings, figures, [], notes)
     if system is not None:
-        add_outputs(found, system, data, examples, commands, options)
+        given = None if data is None else gather(system, data, columns=columns, header=header)
+        add_outputs(found, system, given, examples, commands, options)
     ranked = by_severity(found.findings)
     steps = next_steps(ranked, commands)
     return Diagnosis(path, curves, ranked, steps, found.figures, found.facts, found.notes, found.by_length)
@@ -113,7 +125,7 @@ def diagnose_curves(history: History, commands: Commands) -> tuple[losses.Curves
 
 
 def add_outputs(
-    found: Found, system: System, data: Any, most: int, commands: Commands, options: dict[str, Any]
+    found: Found, system: System, data: list[Example] | None, most: int, commands: Commands, options: dict[str, Any]
 ) -> None:
     """The findings that need examples."""
     try:
