@@ -16,6 +16,7 @@ from seqloom.train.divergence import start_loss
 LAST = 0.2  # the last fifth of a training says whether it has come to rest
 FALLING = 0.03  # a training at rest gains less than three per cent in its last fifth, even where the rate falls to 0
 REST = 0.01  # of the first loss: below a hundredth, there is little left to learn
+LEARNED = 0.05  # a validation loss so low leaves nothing to gain
 EARLY = 0.75  # a best validation before three quarters of the training leaves time to overfit
 NOTICEABLE = 0.05  # validations differ by a few per cent by chance
 
@@ -88,6 +89,8 @@ def over_trained(curves: Curves, commands: Commands) -> Finding | None:
     """The training loss falls on, while that of validation was best long ago and has risen since."""
     best, (_, losses) = curves.best, curves.valid
     if best is None or best > EARLY * curves.updates or losses[-1] < (1 + NOTICEABLE) * losses.min():
+        return None
+    if losses.min() < LEARNED:
         return None
     share = best / curves.updates
     at_best = mean_between(curves.train, max(share - LAST / 2, 0), share + LAST / 2, curves.updates)
