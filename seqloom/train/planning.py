@@ -70,7 +70,7 @@ class Planning:
             return full
         data = full["data"].get("train") if data is None else data
         most = 4 * max(budget.get(full, key) for key in changes)
-        options = reading_options(full["data"])
+        options = reading_options(full["data"]) | {"running": full["task"].get("type") == "text"}
         columns = 1 if full["task"].get("source") is None else 2
         count = sum(1 for _ in islice(examples(data, columns, **options), most)) if data is not None else most
         return budget.apply(full, self.allowed(budget.fit_vocabulary(full, count)))
