@@ -32,14 +32,15 @@ def encodings_are_tokens_or_vectors(codec: Codec, values: Sequence[Any]) -> None
             fits = found.dtype == np.float32 and found.ndim == 2 and found.shape[1] == codec.features
             require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not {wanted}, features wide")
             continue
-        fits = found.dtype == np.int64 and found.ndim == 1
-        require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not int64 (T,)")
-        require(
-            not np.isin(found, (PAD, BOS, EOS)).any(),
-            f"encode({shown(value)}) has padding, BOS or EOS: leave these out",
-        )
+        shape, dimensions = ("(T, W), a table", 2) if found.ndim == 2 and codec.nested else ("(T,)", 1)
+        fits = found.dtype == np.int64 and found.ndim == dimensions
+        require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not int64 {shape}")
         size = codec.vocabulary
         require(size is not None, "vocabulary is None after fit(), and values are tokens")
+        if dimensions == 2:  # what a row holds beside its token is for the encoder to read
+            continue
+        special = np.isin(found, (PAD, BOS, EOS)).any()
+        require(not special, f"encode({shown(value)}) has padding, BOS or EOS: leave these out")
         if not codec.chooses:
             require((found < size).all(), f"encode({shown(value)}) has token {found.max()}; vocabulary is {size}")
 

@@ -15,7 +15,12 @@ from seqloom.errors import SeqloomError
 from seqloom.testing.claims import NotAsked, require
 
 Pairs = Sequence[tuple[Any, Any]]
-TEXTS: Pairs = [("a b", "the old loom"), ("c", "a shuttle"), ("d e", "warp and weft and warp"), ("f", "cloth")]
+TEXTS: Pairs = [
+    ("a b c", "the old loom"),
+    ("d e f", "a quick shuttle"),
+    ("g h i", "warp and weft"),
+    ("j k l", "cloth of wool"),
+]
 VECTORS: Pairs = [([0.0], [[0.5, 1.0]]), ([1.0], [[0.0, -1.0]]), ([2.0], [[2.0, 0.25]]), ([3.0], [[1.0, 1.0]])]
 
 

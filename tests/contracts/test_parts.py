@@ -48,6 +48,7 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "numbers": {"plain": {}},
     "places": {"plain": {}},
+    "words": {"plain": {}, "of few letters": {"letters": 2, "lowercase": True}},
     "story": {"plain": {"examples": ["Mary left. Where is Mary?", "John is here. It rains. Where is John?"]}},
     "audio": {"plain": {"examples": SOUNDS}, "not normalised": {"examples": SOUNDS, "normalise": False}},
 }
