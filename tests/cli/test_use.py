@@ -396,7 +396,13 @@ def test_an_interrupt_saves_says_how_to_go_on_and_resuming_goes_on(command: Comm
 
 def test_an_interrupt_before_the_first_update_says_that_there_is_no_run(command: Command) -> None:
     run = [sys.executable, "-m", "seqloom", "train", "dates", "--data", "-", "--out", "out"]
-    with subprocess.Popen(run, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+
+    def obey() -> None:
+        """Also where the tests themselves run in the background of a shell, which ignores interrupts."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    pipe = subprocess.PIPE
+    with subprocess.Popen(run, stdin=pipe, stderr=pipe, text=True, preexec_fn=obey) as process:
         assert process.stdin is not None
         process.stdin.write("1\t2\n" * 100_000)  # more than a pipe holds: once written, the command is reading
         process.stdin.flush()

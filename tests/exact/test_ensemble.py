@@ -537,7 +537,6 @@ def test_other_wrong_uses_of_runs_are_one_line(runs):
         (lambda: together.explain("12"), "one by one"),
         (lambda: together.candidates(["12"], attention=True), "cannot be averaged"),
         (lambda: together.predict(["12"], coverage_penalty=0.2), "cannot be averaged"),
-        (lambda: together.predict([""]), "empty"),
         (lambda: together.save("copy"), "no run folder"),
     ):
         with pytest.raises(SeqloomError) as caught:
