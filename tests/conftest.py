@@ -9,6 +9,8 @@ SLOW = {
     *("exact/test_cells.py", "exact/test_engines.py", "exact/test_ensemble.py", "exact/test_expected_reward.py"),
     *("exact/test_fusion.py", "exact/test_gradcheck.py", "exact/test_margin.py", "exact/test_neural_transducer.py"),
     *("exact/test_prefix_beam.py", "exact/test_search.py", "inference/test_stream.py", "train/test_processes.py"),
+    *("train/test_budget.py", "exact/test_bag.py", "exact/test_channel.py", "exact/test_monotonic.py"),
+    *("exact/test_raml.py", "explain/test_page.py", "analysis/test_compare.py", "exact/test_emission.py"),
 }
 
 
