@@ -11,6 +11,7 @@ SLOW = {
     *("exact/test_prefix_beam.py", "exact/test_search.py", "inference/test_stream.py", "train/test_processes.py"),
     *("train/test_budget.py", "exact/test_bag.py", "exact/test_channel.py", "exact/test_monotonic.py"),
     *("exact/test_raml.py", "explain/test_page.py", "analysis/test_compare.py", "exact/test_emission.py"),
+    *("exact/test_explain.py", "exact/test_simultaneous.py", "data/test_generators.py"),
 }
 
 
