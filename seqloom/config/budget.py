@@ -54,8 +54,10 @@ def fit_to_data(recipe: Recipe, size: int, per_epoch: PerEpoch, by_hand: Collect
     """What to change in a completed recipe for `size` training examples (tokens, for a running text)."""
     train, changes = recipe["train"], Changes()
     made_for = train.get("made_for")
+    if "train.steps" in by_hand and "train.epochs" not in by_hand and "epochs" in train:
+        changes["train.epochs"] = None  # else the recipe's epochs might end it before
     if not made_for or 1 / SAME <= size / made_for <= SAME:
-        return {}
+        return changes
     ratio = size / made_for
     tokens, steps = train["tokens"], train.get("steps")
     epochs = train.get("epochs", EPOCHS) if steps is None else steps / per_epoch(tokens) * ratio  # on its own data

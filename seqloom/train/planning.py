@@ -82,49 +82,67 @@ class Planning:
         size = int(data.train.lengths[:, 1].sum()) if task.running else len(data.train)
         changes = budget.fit_to_data(full, size, updates_per_epoch(full, task, data), self.by_hand)
         unit, made_for = "tokens" if task.running else "examples", full["train"]["made_for"]
-        line = f"Fitted to {size:,} {unit} (written for {made_for:,}): {in_words(changes)}."
-        return budget.apply(full, changes), [line] if changes else []
+        words = ", ".join(f"{key} = {value}" for key, value in changes.items() if value is not None)
+        line = f"Fitted to {size:,} {unit} (written for {made_for:,}): {words}."
+        return budget.apply(full, changes), [line] if words else []
 
     def fit_to_time(self, ready: Ready, began: float, display: Display) -> Ready:
         """Turn minutes into updates; say what will be done, and what to look out for."""
-        full, per_epoch = ready.recipe, updates_per_epoch(ready.recipe, ready.task, ready.data)
-        minutes, needed = full["train"].get("minutes"), needed_updates(full["train"], per_epoch)
-        measurement, plan, speed = Measurement(ready), None, None
-        if minutes is not None:
-            allowance = min(SECONDS, MEASURED * 60 * minutes) / 2
-            speed = measurement.speed(full, allowance)
-            if self.fits and "train.tokens" not in self.by_hand:
-                left = 60 * minutes - (time.monotonic() - began)
-                tokens = budget.smaller_batch(full["train"], speed, left, min(budget.UPDATES, needed))
-                if tokens != full["train"]["tokens"]:
-                    full = budget.apply(full, {"train.tokens": tokens})
-                    needed = needed_updates(full["train"], per_epoch)
-                    speed = measurement.speed(full, allowance, speed.validation)
-            free = self.fits and not {"train.epochs", "train.steps"} & self.by_hand
-            longest = needed * (budget.LONGER if free else 1)
-            preparation = time.monotonic() - began
-            changes = budget.fit_to_time(full["train"], longest, speed, 60 * minutes - preparation)
-            if "train.steps" in self.by_hand or self.as_written:
-                changes = {"train.steps": changes["train.steps"]}
-            else:
-                changes = self.allowed(changes)
-            full = budget.apply(full, processes.broadcast(changes, measurement.device))
-            plan = Budget(minutes, preparation, speed.validation, longest)
+        train, per_epoch = ready.recipe["train"], updates_per_epoch(ready.recipe, ready.task, ready.data)
+        needed = needed_updates(train, per_epoch)
+        speed, measurement = None, Measurement(ready)
+        if train.get("minutes") is not None:
+            ready, speed, needed = self.spend_minutes(ready, measurement, began, needed, per_epoch)
         elif needed >= WORTH_MEASURING:
-            speed = measurement.speed(full, 1.0, validation=0.0, most=math.ceil(0.02 * needed))
-        settings, updates = build_settings(full), needed_updates(full["train"], per_epoch)
-        seconds = None if speed is None else updates * speed.update
-        if speed is not None and plan is not None and seconds is not None:
-            validations = updates / (settings.validate_every or per_epoch(settings.tokens))
-            seconds += plan.preparation + (validations + 1) * speed.validation
-        lengths = ready.data.train.lengths.max(axis=0)
-        source = int(lengths[0]) if ready.task.source is not None else 0
-        target = 0 if ready.task.running else int(lengths[1])
-        found = forecast.Forecast(updates, settings.tokens, speed, needed, seconds, source, target)
-        display.say(found.line())
-        for line in forecast.warnings(found, settings, ready.data.train, ready.data.valid):
+            speed = measurement.speed(ready.recipe, 1.0, validation=0.0, most=math.ceil(0.02 * needed))
+        for line in announcement(ready, speed, needed, per_epoch):
             display.say(line)
-        return replace(ready, recipe=full, budget=plan)
+        return ready
+
+    def spend_minutes(
+        self, ready: Ready, measurement: Measurement, began: float, needed: int, per_epoch: budget.PerEpoch
+    ) -> tuple[Ready, Speed, int]:
+        """The training laid out over its minutes, the speed that was measured, and the updates that the data needs."""
+        full, minutes = ready.recipe, ready.recipe["train"]["minutes"]
+        allowance = min(SECONDS, MEASURED * 60 * minutes) / 2
+        speed = measurement.speed(full, allowance)
+        if self.fits and "train.tokens" not in self.by_hand:
+            left = 60 * minutes - (time.monotonic() - began)
+            tokens = budget.smaller_batch(full["train"], speed, left, min(budget.UPDATES, needed))
+            if tokens != full["train"]["tokens"]:
+                full = budget.apply(full, {"train.tokens": tokens})
+                needed = needed_updates(full["train"], per_epoch)
+                speed = measurement.speed(full, allowance, speed.validation)
+        free = self.fits and not {"train.epochs", "train.steps"} & self.by_hand
+        longest = needed * (budget.LONGER if free else 1)
+        preparation = time.monotonic() - began
+        changes = budget.fit_to_time(full["train"], longest, speed, 60 * minutes - preparation)
+        steps = {"train.steps": changes["train.steps"]}  # fewer than were asked for, if time does not suffice
+        changes = steps if self.as_written else self.allowed(changes) | steps
+        full = budget.apply(full, processes.broadcast(changes, measurement.device))
+        return (
+            replace(ready, recipe=full, budget=Budget(minutes, preparation, speed.validation, longest)),
+            speed,
+            needed,
+        )
+
+
+def announcement(ready: Ready, speed: Speed | None, needed: int, per_epoch: budget.PerEpoch) -> list[str]:
+    """The forecast and its warnings, a line each."""
+    settings, plan = build_settings(ready.recipe), ready.budget
+    updates = needed_updates(ready.recipe["train"], per_epoch)
+    seconds = None if speed is None else updates * speed.update
+    if speed is not None and seconds is not None and plan is not None:
+        validations = updates / (settings.validate_every or per_epoch(settings.tokens))
+        seconds += plan.preparation + (validations + 1) * speed.validation
+    lengths = ready.data.train.lengths.max(axis=0)
+    source = int(lengths[0]) if ready.task.source is not None else 0
+    target = 0 if ready.task.running else int(lengths[1])
+    found = forecast.Forecast(updates, settings.tokens, speed, needed, seconds, source, target)
+    lines = [found.line()]
+    if plan is not None and updates == plan.longest and seconds is not None and seconds < 0.9 * 60 * plan.minutes:
+        lines.append(f"The data needs no more than that of the {plan.minutes:g} minutes: set train.epochs for more.")
+    return lines + forecast.warnings(found, settings, ready.data.train, ready.data.valid)
 
 
 class Measurement:
@@ -207,8 +225,3 @@ def dotted(table: Recipe, prefix: str = "") -> Iterable[str]:
         if isinstance(value, dict):
             yield from dotted(value, f"{prefix}{name}.")
         yield f"{prefix}{name}"
-
-
-def in_words(changes: budget.Changes) -> str:
-    shown = {key: value for key, value in changes.items() if value is not None}
-    return ", ".join(f"{key} = {value}" for key, value in shown.items())

@@ -72,6 +72,13 @@ def test_keys_that_were_set_by_hand_stay():
     assert found["decoder"]["dropout"] > 0.1
 
 
+@pytest.mark.parametrize("size", [100, MADE_FOR])
+def test_steps_set_by_hand_are_not_ended_by_the_epochs_of_the_recipe(size):
+    changes = fit_to_data(recipe(epochs=16, steps=9_000), size, per_epoch(size), {"train.steps"})
+    assert changes["train.epochs"] is None
+    assert "train.steps" not in changes
+
+
 def test_steps_of_a_recipe_scale_like_epochs():
     own = 16 * per_epoch(MADE_FOR)(2048)
     assert fitted(10**6, steps=own)["train"]["steps"] == pytest.approx(

@@ -145,3 +145,14 @@ def test_a_long_source_and_many_unknown_words_are_warned_of(tmp_path: Path) -> N
     assert any("the longest source has 2,000 tokens" in line for line in warned)
     assert any("not in the vocabulary" in line and "task.source.size" in line for line in warned)
     assert all("\n" not in line for line in warned)
+
+
+def test_steps_set_by_hand_are_made_unless_the_time_does_not_suffice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    for name, steps, least, most in (("few", 30, 30, 30), ("many", 9000, 50, 400)):
+        display = Lines()
+        settings = [*SMALL, f"train.steps={steps}"]
+        seqloom.fit(PAIRS, "dates", out=tmp_path / name, minutes=0.2, settings=settings, display=display)
+        assert least <= display.steps <= most
