@@ -24,8 +24,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-Recipe = dict[str, Any]
-Changes = dict[str, Any]  # dotted keys of a recipe and their new values
+from seqloom.config.recipes import Recipe
+
+Changes = dict[str, Any]  # dotted keys of a recipe and their new values, None to take one out: for `override`
 PerEpoch = Callable[[int], int]  # the tokens of a batch -> the updates of an epoch
 
 EPOCHS = 20.0  # of a training without a limit
@@ -112,8 +113,7 @@ def smaller_batch(train: Recipe, speed: Speed, seconds: float, needed: int) -> i
 
 def fit_to_time(train: Recipe, longest: int, speed: Speed, seconds: float) -> Changes:
     """The updates that fit in the seconds that are left, at most `longest`, and what is laid out over them."""
-    last = speed.validation * (2 if train["average"] > 1 else 1)  # an average is validated, too
-    left = max((1 - RESERVE) * seconds - last, 0.0)
+    left = max((1 - RESERVE) * seconds - last_validations(train["average"]) * speed.validation, 0.0)
     validations = max(1, min(20, int(VALIDATING * left / max(speed.validation, 1e-9))))
     spent = min(validations * speed.validation, VALIDATING * left)
     steps = max(min(int((left - spent) / speed.update), longest), 1)
@@ -123,6 +123,11 @@ def fit_to_time(train: Recipe, longest: int, speed: Speed, seconds: float) -> Ch
         "train.warmup": min(train["warmup"], math.ceil(WARMUP * steps)),
         "train.validate_every": math.ceil(steps / validations),
     }
+
+
+def last_validations(average: int) -> int:
+    """How many validations follow the last update: an average of checkpoints is validated, too."""
+    return 2 if average > 1 else 1
 
 
 def fit_vocabulary(recipe: Recipe, examples: int) -> Changes:
@@ -145,18 +150,3 @@ def get(recipe: Recipe, key: str) -> Any:
     for name in key.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def apply(recipe: Recipe, changes: Changes) -> Recipe:
-    """The recipe with some keys changed; None takes a key out."""
-    changed = dict(recipe)
-    for key, value in changes.items():
-        *tables, name = key.split(".")
-        table = changed
-        for each in tables:
-            table[each] = table = dict(table[each])
-        if value is None:
-            table.pop(name, None)
-        else:
-            table[name] = value
-    return changed

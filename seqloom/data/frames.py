@@ -1,6 +1,6 @@
 """Examples that Python holds: pairs, data frames, series, data sets, dictionaries of columns, iterators.
 
-Tables are known by what they can do, so that nobody needs pandas or `datasets` for anything else.
+Tables are recognised by their methods, so pandas and `datasets` need not be installed.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def _streams_as_offline(decoder: Online, forgetful: bool) -> None:
 def _streamed(
     decoder: Online, states: Tensor, symbols: Tensor, cuts: Sequence[int], forgetful: bool
 ) -> tuple[Tensor, int]:
-    """The scores of all steps; rows that wait are asked again with more, and nobody goes on before all can."""
+    """The scores of all steps; rows that wait are tried again with more memory; no row goes on before all can."""
     waited, forgotten = 0, 0
     left = _pieces(decoder, states, cuts)
     memory = left.pop(0)

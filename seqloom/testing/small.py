@@ -70,7 +70,7 @@ def check_arguments(part: Callable[..., Any], settings: dict[str, Any]) -> None:
     if missing := [key for key in asked if key not in {*SMALL, *settings, "features"}]:
         example = f"check_part({name}, {missing[0]}=...)"
         raise SeqloomError(
-            f"{name} needs {', '.join(missing)}, which nobody can guess: set it, {example} or --set {missing[0]}=..."
+            f"{name} needs {', '.join(missing)}, which has no default: set it, {example} or --set {missing[0]}=..."
         )
 
 

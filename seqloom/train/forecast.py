@@ -111,7 +111,7 @@ def measure_validation(
 class Forecast:
     """What will be done, as far as it is known before the first update."""
 
-    updates: int | None
+    updates: int
     tokens: int  # of a batch
     speed: Speed | None  # None: not measured
     needed: int  # updates that the recipe asks for
@@ -121,8 +121,7 @@ class Forecast:
 
     def line(self) -> str:
         """One sentence."""
-        updates = f"{self.updates:,} update{'s' * (self.updates != 1)}" if self.updates else "updates"
-        line = f"{updates} of {self.tokens:,} tokens"
+        line = f"{self.updates:,} update{'s' * (self.updates != 1)} of {self.tokens:,} tokens"
         if self.speed:
             line += f" at {round_rate(self.speed.tokens)} tokens/s"
         if self.seconds is not None:
@@ -134,7 +133,7 @@ class Forecast:
 
 def warnings(forecast: Forecast, settings: Settings, train: Corpus, valid: Corpus) -> list[str]:
     """What will spoil the result, one line each, with what to do."""
-    updates = forecast.updates or forecast.needed
+    updates = forecast.updates
     found = []
     if settings.warmup > max(WARMUP * updates, 20) + 1:
         found.append(

@@ -73,7 +73,7 @@ class Planning:
         options = reading_options(full["data"]) | {"running": full["task"].get("type") == "text"}
         columns = 1 if full["task"].get("source") is None else 2
         count = sum(1 for _ in islice(examples(data, columns, **options), most)) if data is not None else most
-        return budget.apply(full, self.allowed(budget.fit_vocabulary(full, count)))
+        return override(full, self.allowed(budget.fit_vocabulary(full, count)))
 
     def fit_to_data(self, full: Recipe, task: Task, data: Dataset) -> tuple[Recipe, list[str]]:
         """The recipe for this data, and what was changed in it."""
@@ -84,7 +84,7 @@ class Planning:
         unit, made_for = "tokens" if task.running else "examples", full["train"]["made_for"]
         words = ", ".join(f"{key} = {value}" for key, value in changes.items() if value is not None)
         line = f"Fitted to {size:,} {unit} (written for {made_for:,}): {words}."
-        return budget.apply(full, changes), [line] if words else []
+        return override(full, changes), [line] if words else []
 
     def fit_to_time(self, ready: Ready, began: float, display: Display) -> Ready:
         """Turn minutes into updates; say what will be done, and what to look out for."""
@@ -110,7 +110,7 @@ class Planning:
             left = 60 * minutes - (time.monotonic() - began)
             tokens = budget.smaller_batch(full["train"], speed, left, min(budget.UPDATES, needed))
             if tokens != full["train"]["tokens"]:
-                full = budget.apply(full, {"train.tokens": tokens})
+                full = override(full, {"train.tokens": tokens})
                 needed = needed_updates(full["train"], per_epoch)
                 speed = measurement.speed(full, allowance, speed.validation)
         free = self.fits and not {"train.epochs", "train.steps"} & self.by_hand
@@ -119,7 +119,7 @@ class Planning:
         changes = budget.fit_to_time(full["train"], longest, speed, 60 * minutes - preparation)
         steps = {"train.steps": changes["train.steps"]}  # fewer than were asked for, if time does not suffice
         changes = steps if self.as_written else self.allowed(changes) | steps
-        full = budget.apply(full, processes.broadcast(changes, measurement.device))
+        full = override(full, processes.broadcast(changes, measurement.device))
         return (
             replace(ready, recipe=full, budget=Budget(minutes, preparation, speed.validation, longest)),
             speed,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from seqloom.config.budget import EPOCHS, RESERVE
+from seqloom.config.budget import EPOCHS, RESERVE, last_validations
 from seqloom.config.settings import Schedule, Settings
 from seqloom.train.batches import Batches
 from seqloom.train.state import TrainingState
@@ -117,7 +117,8 @@ class TrainingSchedule:
 
     def reserve(self) -> float:
         """Seconds for what follows the last update: a validation, and that of an average of checkpoints."""
-        return (self.state.budget.validation if self.state.budget else 0.0) * (2 if self.settings.average > 1 else 1)
+        budget = self.state.budget
+        return last_validations(self.settings.average) * budget.validation if budget else 0.0
 
     def keep_to_time(self) -> str:
         """Ten times in a training: if it would miss its minutes by far, change the number of updates, and say so.
