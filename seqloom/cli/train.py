@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 
 from seqloom.cli import options
 from seqloom.cli.messages import note
+from seqloom.errors import one_line
 
 
 @click.command()
@@ -92,9 +92,11 @@ def note_diagnosis(out: Path) -> None:
     """What the curves say; a diagnosis that fails must not fail the training."""
     from seqloom.analysis.diagnosis.diagnose import short_diagnosis
 
-    with suppress(Exception):
+    try:
         for line in short_diagnosis(out):
             note(line)
+    except Exception as error:
+        note(f"No diagnosis of the curves: {one_line(error)}")
 
 
 def what_is_left(out: Path) -> str:
