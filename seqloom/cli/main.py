@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -14,6 +15,9 @@ from seqloom.version import __version__
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Callback = Callable[[click.Context, click.Parameter, bool], None]
+SPINS = (
+    "1000"  # that threads wait for each other before they sleep, as libgomp does where there are more than processors
+)
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 VERBS = {  # verb: its module in this folder, and its help in one line
     "train": ("train", "Train a model on pairs."),
@@ -84,6 +88,8 @@ def app() -> None:
 
 def main() -> None:
     """The entry point of all commands."""
+    if "OMP_WAIT_POLICY" not in os.environ:  # libgomp's 300,000 would slow down training 10-fold beside a busy process
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # before torch is imported
 
     def run() -> None:
         code = app(sys.argv[1:] or ["--help"], prog_name="seqloom", standalone_mode=False)

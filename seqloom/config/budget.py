@@ -8,7 +8,7 @@ A packaged recipe says how many examples it was written for (`train.made_for`). 
 | tokens of a batch| halved until there are 2,000 updates          | as written                                    |
 | warm-up          | at most a tenth of the updates                | the same                                      |
 | validations      | 20 in all, where there are more epochs        | 10 in all, where there are fewer than 5 epochs|
-| drop-out         | + 0.1 below half, + 0.2 below a tenth         | as written                                    |
+| drop-out, if any | + 0.1 below half, + 0.2 below a tenth         | as written                                    |
 | width            | halved below a fiftieth                       | as written                                    |
 | pieces of words  | a quarter of the examples, at least 500       | as written                                    |
 
@@ -91,7 +91,7 @@ def regularise(part: Recipe, side: str, ratio: float) -> Changes:
         return regularise({**part, side: None}, side, ratio) | regularise(inner, f"{side}.{side}", ratio)
     more = 0.2 if ratio < 0.1 else 0.1 if ratio < 0.5 else 0.0
     changes = Changes()
-    if more and "dropout" in part:
+    if more and part.get("dropout"):
         changes[f"{side}.dropout"] = max(part["dropout"], round(min(part["dropout"] + more, 0.5), 3))
     if ratio < 0.02:
         for key in ("size", "hidden", "embedding_size"):
