@@ -15,9 +15,7 @@ from seqloom.version import __version__
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Callback = Callable[[click.Context, click.Parameter, bool], None]
-SPINS = (
-    "1000"  # that threads wait for each other before they sleep, as libgomp does where there are more than processors
-)
+SPINS = "1000"  # turns that threads wait for each other before they sleep: what libgomp takes on a crowded machine
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 VERBS = {  # verb: its module in this folder, and its help in one line
     "train": ("train", "Train a model on pairs."),

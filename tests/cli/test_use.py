@@ -53,6 +53,20 @@ def recordings() -> Path:
     return tsv("sounds.tsv", [(f"{number}.wav", f"{number} {number + 1}") for number in range(8)])
 
 
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
+)
+def test_threads_do_not_spin_for_long_unless_they_are_told_to(
+    command: Command, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], found: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    command("--version")
+    assert os.environ.get("GOMP_SPINCOUNT") == found
+
+
 def fine(outcome: Outcome) -> Outcome:
     assert outcome.code == 0, outcome.err
     return outcome

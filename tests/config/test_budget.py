@@ -63,6 +63,12 @@ def test_a_recipe_for_any_number_of_examples_changes_nothing():
     assert fit_to_data(recipe(epochs=16, made_for=0), 100, per_epoch(100), ()) == {}
 
 
+@pytest.mark.parametrize(("written", "found"), [(0.0, 0.0), (0.1, 0.2), (0.45, 0.5), (0.6, 0.6)])
+def test_less_data_gets_more_dropout_where_there_is_any(written, found):
+    changes = budget.regularise({"dropout": written}, "encoder", 0.3)
+    assert changes.get("encoder.dropout", written) == found
+
+
 def test_keys_that_were_set_by_hand_stay():
     by_hand = {"train.epochs", "train.tokens", "encoder.dropout"}
     found = fitted(2_000, by_hand, epochs=3)

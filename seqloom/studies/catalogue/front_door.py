@@ -23,7 +23,9 @@ def newcomer(
     gate: Callable[[str], tuple[Gate, ...]],
     published: str = "none",
     seeds: tuple[int, ...] = (),
+    written: bool = True,
 ) -> Study:
+    """A training of some minutes, and the recipe as written unless another study has it on this data."""
     label = f"{minutes:g} minutes"
     return Study(
         f"{about}: no recipe named, {label}",
@@ -31,7 +33,7 @@ def newcomer(
         data,
         gate(label),
         published,
-        variants={label: Variant(minutes=minutes), WRITTEN: Variant()},
+        variants={label: Variant(minutes=minutes)} | ({WRITTEN: Variant()} if written else {}),
         seeds=seeds,
     )
 
@@ -77,6 +79,8 @@ STUDIES: dict[str, Study] = {
         multi30k,
         20,
         lambda label: (at_least(26, "bleu", label),),
+        "the recipe as written: see multi30k-transformer",
+        written=False,
     ),
     "quick-tatoeba": newcomer(
         "20,000 short sentences of Tatoeba, English to French",

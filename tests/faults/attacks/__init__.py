@@ -4,5 +4,5 @@ Each has a docstring in one line, `SHORT` and `LONG` (how many are made by the t
 
     def attack(number: int, folder: Path) -> str | None
 
-which makes attack `number`, the same one each time, in an empty folder, and returns what gave way, in one line, or None.
+which makes attack `number`, the same one each time, in an empty folder, and returns what gave way in one line, or None.
 """
