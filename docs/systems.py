@@ -164,7 +164,7 @@ Labels of sentences, opinions | - | nn/heads/label.py | | labels | sst2 / 5 minu
 Tags of words, random field | - | nn/heads/tags.py | | tags | chunks / 8 minutes / chunk_f1
 Words by their spelling | - | nn/encoders/spelling.py | | tags | wnut / 5 minutes / chunk_f1
 Minutes, no recipe: translation | - | config/budget.py | - | multi30k-transformer | quick-multi30k / 20 minutes
-Minutes, no recipe: short sentences | - | config/budget.py | - | multi30k-transformer | quick-tatoeba / 10 minutes
+Minutes, no recipe: short sentences | - | config/budget.py | - | multi30k-lstm | quick-tatoeba / 10 minutes
 Minutes, no recipe: code | - | config/budget.py | - | django | quick-django / 15 minutes
 Minutes, no recipe: phonemes | - | config/budget.py | - | g2p-lstm | quick-g2p / 6 minutes
 Regression from a sequence | - | nn/heads/value.py | Hochreiter | adding | adding / gru

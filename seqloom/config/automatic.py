@@ -59,8 +59,10 @@ ALTERNATIVES = {  # another recipe for the same data, and what it is
     "django": ("django-plain", "the same without copying"),
     "g2p-lstm": ("g2p-transformer", "a Transformer, for much data"),
     "dates": ("g2p-transformer --set task.target.units=char", "a Transformer, for much data"),
-    "multi30k-transformer": ("multi30k-lstm", "an LSTM with attention, for little data"),
+    "multi30k-transformer": ("multi30k-lstm", "an LSTM with attention, for little data or time"),
+    "multi30k-lstm": ("multi30k-transformer", "a Transformer, for more data and more time"),
 }
+FEW_SENTENCES = 25_000  # up to which an LSTM translates better than a Transformer
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,9 @@ def recipe_for(survey: Survey) -> Choice:
         if survey.examples < 20_000:  # unlike generated dates, a collection is small enough to overfit
             settings = ["encoder.dropout=0.2", "decoder.dropout=0.2"]
     else:
-        recipe = "multi30k-transformer"
+        recipe = "multi30k-lstm" if survey.examples <= FEW_SENTENCES else "multi30k-transformer"
         saw = f"both sides are sentences (on average {source.mean_words:.0f} and {target.mean_words:.0f} words)"
-        if not survey.shares_alphabet:
+        if recipe == "multi30k-transformer" and not survey.shares_alphabet:
             settings = ["task.joint=false", "share_embeddings=false"]
     return _choice(recipe, settings, survey, saw)
 

@@ -78,7 +78,7 @@ class TestTraining:
         [
             (pairs(), "dates", "short strings"),
             ([(f"w{n}", "L UW M") for n in range(40)], "g2p-lstm", "like phonemes"),
-            ([(f"{SENTENCE} {n}", f"a man walks his dog in the park no{n}") for n in range(40)], "multi30k-transformer",
+            ([(f"{SENTENCE} {n}", f"a man walks his dog in the park no{n}") for n in range(40)], "multi30k-lstm",
              "both sides are sentences"),
         ],
     )  # fmt: skip

@@ -118,7 +118,7 @@ def test_places_are_counted_from_0_and_none_is_beyond_the_source() -> None:
     ],
 )
 def test_text_that_resembles_them_stays_text(pairs: Pairs) -> None:
-    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-transformer")
+    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-lstm")
 
 
 def points(example: Example) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_arrays_and_places_are_trained_without_a_recipe(tmp_path: Path, monkeypa
     ],
 )
 def test_text_that_resembles_labels_or_tags_stays_text(pairs: Pairs) -> None:
-    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-transformer")
+    assert choice_for(pairs).recipe in ("dates", "g2p-lstm", "multi30k-lstm")
 
 
 def test_a_few_bad_lines_do_not_hide_tags() -> None:

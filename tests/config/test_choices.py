@@ -76,8 +76,8 @@ CHOICES = [
     ("multi30k-transformer", aligned, ("multi30k/train.fr", "multi30k/train.en")),
     ("multi30k-transformer", aligned, ("tanaka-enja-50k/train.en", "tanaka-enja-50k/train.ja")),
     ("multi30k-transformer", columns, "tatoeba-eng-fra/fra.txt"),
-    ("multi30k-transformer", columns, "ag-news-headlines/train.tsv"),
-    ("multi30k-transformer", commands, "scan/tasks_train_simple.txt"),
+    ("multi30k-lstm", columns, "ag-news-headlines/train.tsv"),
+    ("multi30k-lstm", commands, "scan/tasks_train_simple.txt"),
 ]
 
 

@@ -84,7 +84,7 @@ STUDIES: dict[str, Study] = {
     ),
     "quick-tatoeba": newcomer(
         "20,000 short sentences of Tatoeba, English to French",
-        "multi30k-transformer",
+        "multi30k-lstm",
         short_tatoeba,
         10,
         lambda label: (at_least(30, "bleu", label),),
