@@ -70,8 +70,8 @@ def fit_to_data(recipe: Recipe, size: int, per_epoch: PerEpoch, by_hand: Collect
         steps = max(round(epochs * per_epoch(tokens)), 1)
         changes |= {"train.epochs": None, "train.steps": steps, "train.tokens": tokens}
         changes["train.validate_every"] = spacing(steps, per_epoch(tokens), train["validate_every"])
-    if steps is not None:
-        changes["train.warmup"] = min(train["warmup"], math.ceil(WARMUP * steps))
+    updates = round(epochs * per_epoch(tokens)) if steps is None else steps
+    changes["train.warmup"] = min(train["warmup"], math.ceil(WARMUP * updates))
     for side in ("encoder", "decoder"):
         changes |= regularise(recipe.get(side, {}), side, ratio)
     return {key: value for key, value in changes.items() if key not in by_hand and value != get(recipe, key)}

@@ -75,6 +75,7 @@ def test_keys_that_were_set_by_hand_stay():
     assert found["train"]["epochs"] == 3
     assert found["train"]["tokens"] == 2048
     assert "steps" not in found["train"]
+    assert found["train"]["warmup"] == math.ceil(0.1 * 3 * per_epoch(2_000)(2048))
     assert found["encoder"]["dropout"] == 0.1
     assert found["decoder"]["dropout"] > 0.1
 
