@@ -35,6 +35,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "export": ("export", "Export a run to a folder that predicts without torch."),
     "demo": ("demo", "Train on dates in twelve languages, in about two minutes, and look at the result."),
     "data": ("data", "Generate data: dates, sums, hulls, tours and more."),
+    "cache": ("cache", "List the encoded data sets, or remove them."),
     "reproduce": ("reproduce", "Train a published result again and write results/NAME.json."),
 }
 

@@ -31,6 +31,7 @@ class Corpus:
 
     def __init__(self, folder: Path, meta: dict[str, Any]):
         self.folder = folder
+        self.hold: object = None  # keeps its cache entry in use
         rows = meta["rows"]
         self.lengths = _map_file(folder / "lengths.bin", "int32", (rows, 2))  # (N, 2)
         self._offsets = _map_file(folder / "offsets.bin", "int64", (rows, 2))  # (N, 2)

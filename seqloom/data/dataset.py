@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqloom.contracts import Codec
-from seqloom.data.cache import Cache, codec_key, files_key, key_of
+from seqloom.data.cache import Cache
 from seqloom.data.corpus import Corpus
+from seqloom.data.keys import codec_key, files_key, key_of
 from seqloom.data.layout import PLAIN, Layout
 from seqloom.data.lines import Data, is_pipe, paths_of, repeatable, title_of
 from seqloom.data.readers import MAX_CHARACTERS, Tally, examples, readable
@@ -34,6 +35,7 @@ class Dataset:
     valid: Corpus
     valid_examples: list[Example]
     report: Report
+    notes: list[str] = field(default_factory=list)  # on the cache, in sentences
 
 
 def prepare(
@@ -92,7 +94,7 @@ def prepare(
             **options,
         )
         if files and (known := store.find(files, codecs if fit else {})):
-            return Dataset(*known)
+            return Dataset(*known, store.notes(title_of(train)))
 
     with repeatable(train, store.folder) as train_data, repeatable(valid, store.folder) as valid_data:
         # 2. A first pass counts bad lines and hashes the examples.
@@ -155,7 +157,7 @@ def prepare(
     )
     if files:
         store.add_files(key, files, paths[0] + paths[1], valid_examples, report)
-    return Dataset(*corpora, valid_examples, report)
+    return Dataset(*corpora, valid_examples, report, store.notes(title_of(train) if files else "this data"))
 
 
 def fit_codec(codec: Codec, rows: Iterable[Example], sides: tuple[str, ...]) -> None:

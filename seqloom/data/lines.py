@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
+from seqloom.data.in_use import Hold
 from seqloom.errors import SeqloomError
 
 Data = str | Path | Iterable[Any]  # a path, one or two paths, or examples in any form that `frames` knows
@@ -47,8 +49,7 @@ def repeatable(data: Data | None, folder: Path) -> Iterator[Data | None]:
     if not any(map(is_pipe, paths)):
         yield paths or (list(data) if isinstance(data, Iterator) else data)
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".spool-", dir=folder) as spool:
+    with tempfile.TemporaryDirectory(prefix=".spool-", dir=writable(folder)) as spool, Hold(Path(spool)):
         copies = {path: str(Path(spool) / f"{index}-{Path(path).name}") for index, path in enumerate(paths)}
         for path, copy in copies.items():
             if not is_pipe(path):
@@ -63,6 +64,15 @@ def repeatable(data: Data | None, folder: Path) -> Iterator[Data | None]:
             for path, copy in copies.items():
                 message = message.replace(copy, title_of(path))
             raise SeqloomError(message) from None
+
+
+def writable(folder: Path) -> Path | None:
+    """A folder, made if need be; None, which stands for that of temporary files, if it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def lines(name: str, max_characters: int) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from seqloom.contracts import Codec, Decoder
-from seqloom.data.cache import codec_key
+from seqloom.data.keys import codec_key
 from seqloom.errors import SeqloomError
 from seqloom.inference.loading import as_system
 from seqloom.inference.system import System

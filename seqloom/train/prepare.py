@@ -77,7 +77,7 @@ def prepare_training(
 
         # 2. The data, read and encoded.
         prepared = prepare_data(full, task, rows, valid_rows, fit=run is None and "init" not in full)
-    lines = prepared.report.lines()
+    lines = prepared.notes + prepared.report.lines()
     if run is None:
         add_data(full, given, data, valid, prepared.report)
         full, fitted = planning.fit_to_data(full, task, prepared)

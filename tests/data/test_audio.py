@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data import dataset
-from seqloom.data.cache import codec_key
 from seqloom.data.codecs import sound
 from seqloom.data.codecs.audio import Audio
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.data.codecs.text import Text
+from seqloom.data.keys import codec_key
 from seqloom.errors import SeqloomError
 from seqloom.studies.sources import spoken_digits as sources
 from seqloom.tasks.pairs import Pairs

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.data.cache import codec_key, codec_settings
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.text import Text
+from seqloom.data.keys import codec_key, codec_settings
 from seqloom.data.special_tokens import EOS, SPECIAL, UNK, correspondence
 from seqloom.errors import SeqloomError
 from seqloom.tasks.pairs import Pairs

@@ -8,8 +8,8 @@ import pytest
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
-from seqloom.data.cache import codec_key
 from seqloom.data.codecs.story import Story, sentences_of
+from seqloom.data.keys import codec_key
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.tasks.answer import Answer
 
