@@ -14,6 +14,7 @@ be written again without a change of its time. Nothing is believed without its c
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -184,10 +185,10 @@ class Cache:
         """All entries, last used first."""
         return entries(self.folder)
 
-    def clear(self, before: float | None = None) -> list[Entry]:
-        """Remove entries last used before a time (by default all) that no process uses. Returns which."""
+    def clear(self, before: float = math.inf) -> list[Entry]:
+        """Remove entries last used before a time, by default all, that no process uses. Returns which."""
         remove_leftovers(self.folder)
-        old = (entry for entry in self.entries() if before is None or entry.used < before)
+        old = (entry for entry in self.entries() if entry.used < before)
         return [entry for entry in old if remove_unused(entry.folder)]
 
     def shrink(self) -> list[Entry]:

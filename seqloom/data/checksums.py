@@ -30,7 +30,7 @@ HEAD = len(SEAL % (HASH().hexdigest().encode(), b"")) - 2  # bytes of a seal bef
 
 
 def stamp(status: os.stat_result) -> list[int]:
-    """Inode, size and times: one of them differs when a file was written or replaced, whatever its times were set to."""
+    """Inode, size and times. Writing or replacing a file changes at least one, also where its time is set back."""
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 

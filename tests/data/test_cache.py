@@ -12,6 +12,7 @@ import pytest
 from seqloom.data import readers
 from seqloom.data.cache import Cache
 from seqloom.data.codecs.text import Text
+from seqloom.storage import files
 from tests.data.pairs import Counting, pairs, prepared, written
 
 
@@ -189,15 +190,15 @@ def test_what_is_damaged_or_gone_is_written_anew(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_no_reason_to_fail_once_the_corpora_are_written(tmp_path, monkeypatch):
-    replace = os.replace
+    write = files.write
 
-    def full(before, after):
-        if before.name.startswith(".partial-"):
+    def full(path, content):
+        if b'"paths"' in content:
             raise OSError(28, "No space left on device")
-        replace(before, after)
+        write(path, content)
 
     path = aged(written(tmp_path / "train.tsv", pairs(200)))
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(files, "write", full)
     assert len(prepared([path], tmp_path).train) == 180
     assert known_files(tmp_path) == []
     assert not list((tmp_path / "cache").rglob(".partial-*"))
