@@ -1,4 +1,4 @@
-"""Damage in the cache: whatever happens to its files, the data is that of the files it came from, and a line says so."""
+"""Damage in the cache: whatever happens to its files, the data is that of its origin, and a line says so."""
 
 import os
 import shutil
