@@ -109,7 +109,15 @@ def scaling_gates(record: Record) -> list[Gate]:
         Gate(f"start-up of a later run, {growth}", "<=", 1.5, last["starting"]["median"] / first["starting"]["median"]),
         Gate(f"memory, {growth}", "<=", 1.2, last["megabytes"] / first["megabytes"]),
         Gate(f"speed, {growth}", ">=", 0.9, last["speed"]["median"] / first["speed"]["median"]),
+        *checksum_gates(last),
     ]
+
+
+def checksum_gates(row: dict[str, Any]) -> list[Gate]:
+    """What checksums of the cache may take of a later start."""
+    spent = row.get("checking", {}).get("opened")
+    share = f"checksums of the cache, {row['pairs']:,} pairs, share of a later start-up"
+    return [] if spent is None else [Gate(share, "<=", 0.02, spent / row["starting"]["median"])]
 
 
 def lattice_gates(record: Record) -> list[Gate]:

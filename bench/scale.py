@@ -3,15 +3,17 @@
     python -m bench.scale [--threads N] [--rounds N] [--pairs N ...] [--quick]
 
 For the corpus, `seqloom train` runs a small model on generated pairs, first with an empty cache and then with the cache
-of the first run; all time outside of training is start-up. For the rest, one Transformer (`bench.shapes`) makes updates
-and searches while one size grows and the others stay; the points take turns. An exponent is the slope of log time per
-token over log size.
+of the first run; all time outside of training is start-up. What checksums take of it is measured on the same cache: to
+make an entry, to open it, and to open it when its files are due to be hashed again. For the rest, one Transformer
+(`bench.shapes`) makes updates and searches while one size grows and the others stay; the points take turns. An exponent
+is the slope of log time per token over log size.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import tempfile
 import time
@@ -28,6 +30,8 @@ from rich.table import Table
 from bench import commanding, measuring, pairs
 from bench.shapes import BETAS, BOS, CLIP, EOS, LABEL_SMOOTHING, LEARNING_RATE, PAD, TRANSFORMER, UNK
 from bench.start import launch
+from seqloom.data import checksums
+from seqloom.data.cache import Cache
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
 from seqloom.nn.model import Model
@@ -39,6 +43,7 @@ from seqloom.types import Batch, Padded
 
 CORPORA = (10_000, 100_000, 1_000_000)  # pairs
 STEPS = 40  # updates of a run on a corpus
+CHECKS = {"first": ("made",), "later": ("opened", "hashed")}  # by run: see `checking`
 SMALL = """
 seed = 1
 share_embeddings = true
@@ -98,6 +103,7 @@ def corpus_rows(count: int, folder: Path, rounds: int, threads: int) -> list[dic
         answer["speed"] = float(np.median([line["rate"] for line in trained[1:]]))
         found.append(answer)
     groups = {"first": found[:1], "later": found[1:]}
+    checked = checking(folder / f"cache-{count}")
     return [
         {
             "pairs": count,
@@ -105,10 +111,29 @@ def corpus_rows(count: int, folder: Path, rounds: int, threads: int) -> list[dic
             "starting": measuring.summary([each["starting"] for each in group]),
             "speed": measuring.summary([each["speed"] for each in group]),
             "megabytes": round(max(each["peak"] for each in group)),
+            "checking": {kind: checked[kind] for kind in CHECKS[name]},
         }
         for name, group in groups.items()
         if group
     ]
+
+
+def checking(cache: Path) -> dict[str, float]:
+    """Seconds to make the checksums of an entry and force it to the disk, to open it, and to hash all of it."""
+    (entry,) = Cache(cache).entries()
+    key, copy = entry.folder.name, cache.with_name(f"{cache.name}-copy")
+    shutil.copytree(entry.folder, copy)
+    for name in (checksums.MANIFEST, checksums.VERIFIED):
+        (copy / name).unlink(missing_ok=True)
+    made, opened = timed(lambda: checksums.finish(copy, key)), timed(lambda: checksums.find_damage(copy, key))
+    (copy / checksums.VERIFIED).unlink(missing_ok=True)
+    return {"made": made, "opened": opened, "hashed": timed(lambda: checksums.find_damage(copy, key))}
+
+
+def timed(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return measuring.significant(time.perf_counter() - begin)
 
 
 # -- everything else
@@ -197,7 +222,7 @@ def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
 
 
 def show(result: measuring.Record) -> None:
-    table = Table("pairs", "run", "start-up s", "spread", "tokens/s", "MB", title="the corpus")
+    table = Table("pairs", "run", "start-up s", "spread", "tokens/s", "MB", "checksums s", title="the corpus")
     for row in result["corpora"]:
         if "failed" in row:
             table.add_row(f"{row['pairs']:,}", row["failed"])
@@ -205,7 +230,9 @@ def show(result: measuring.Record) -> None:
         spent = row["starting"]
         spread = f"{spent['lowest']:.2f} to {spent['highest']:.2f}"
         speed = f"{row['speed']['median']:.0f}"
-        table.add_row(f"{row['pairs']:,}", row["run"], f"{spent['median']:.2f}", spread, speed, str(row["megabytes"]))
+        checks = ", ".join(f"{kind} {seconds:.3g}" for kind, seconds in row["checking"].items())
+        figures = (f"{spent['median']:.2f}", spread, speed, str(row["megabytes"]), checks)
+        table.add_row(f"{row['pairs']:,}", row["run"], *figures)
     Console().print(table)
     for each in result["sweeps"]:
         table = Table(each["name"], *each["kinds"], title=f"microseconds per token against {each['name']}")

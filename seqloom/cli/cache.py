@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from seqloom.cli.messages import note
 from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.data.entries import Entry
 
 
 @click.command()
@@ -28,7 +32,7 @@ def cache(clear: bool, unused: float | None) -> None:
         removed = store.clear(before)
         kept = sum(entry.used < before for entry in store.entries())
         rest = f"; {kept:,} in use" if kept else ""
-        note(f"Removed {len(removed):,} data sets, {as_size(sum(entry.size for entry in removed))}{rest}.")
+        note(f"Removed {counted(removed)}{rest}.")
         return
     if unused is not None:
         raise SeqloomError("--unused says which data sets to remove: it goes with --clear")
@@ -37,5 +41,12 @@ def cache(clear: bool, unused: float | None) -> None:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
         files = ", ".join(map(printable, entry.paths())) or "-"
         print(f"{as_size(entry.size):>8}  {used}  {files}")
-    total = as_size(sum(entry.size for entry in found))
-    note(f"{len(found):,} data sets in {store.folder}: {total} of at most {as_size(store.limit)}.")
+    note(f"In {store.folder}: {counted(found)} of at most {as_size(store.limit)}.")
+
+
+def counted(entries: list[Entry]) -> str:
+    """How many data sets, and how large."""
+    from seqloom.data.entries import as_size
+
+    number = "1 data set" if len(entries) == 1 else f"{len(entries):,} data sets"
+    return f"{number}, {as_size(sum(entry.size for entry in entries))}"

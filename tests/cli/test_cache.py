@@ -39,7 +39,8 @@ def test_data_sets_are_listed_with_size_and_files(command: Command, filled: Path
     (line,) = outcome.out.splitlines()
     assert line.split()[1] == "KB"
     assert line.endswith(str(Path("pairs.tsv").absolute()))
-    assert outcome.err.startswith("1 data sets in ")
+    assert outcome.err.startswith("In ")
+    assert ": 1 data set, " in outcome.err
     assert outcome.err.endswith(" of at most 20 GB.\n")
 
 
@@ -55,10 +56,10 @@ def test_data_sets_are_removed_all_or_by_their_last_use(command: Command, recipe
     day_old = (filled / "manifest.json").stat().st_mtime - 86_400
     os.utime(filled / "manifest.json", (day_old, day_old))
     assert "Removed 0 data sets" in command("cache", "--clear", "--unused", "2").err
-    assert "Removed 1 data sets" in command("cache", "--clear", "--unused", "0.5").err
+    assert "Removed 1 data set," in command("cache", "--clear", "--unused", "0.5").err
     assert not filled.exists()
     assert len(Cache().entries()) == 1
-    assert "Removed 1 data sets" in command("cache", "--clear").err
+    assert "Removed 1 data set," in command("cache", "--clear").err
     assert Cache().entries() == []
 
 
