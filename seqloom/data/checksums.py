@@ -12,7 +12,6 @@ import json
 import os
 import stat
 import time
-import uuid
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -61,7 +60,7 @@ def read_sealed(path: Path) -> Any:
 
 def write_sealed(path: Path, value: Any) -> None:
     """Write a file of an entry, which appears whole, also where several processes write it at once."""
-    draft = path.with_name(f".partial-{uuid.uuid4().hex}")
+    draft = path.with_name(f".partial-{os.urandom(8).hex()}")
     try:
         files.write(draft, seal(value))
         os.replace(draft, path)

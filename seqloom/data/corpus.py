@@ -174,11 +174,13 @@ def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 def publish(partial: Path, folder: Path) -> None:
     """Rename a complete folder. An older one is moved out of the way first: maps of it stay valid."""
     partial.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+    problem: OSError | None = None
     for _ in range(100):  # another process may publish the same folder in between
         try:
             os.rename(partial, folder)
             return
-        except OSError:
+        except OSError as error:
+            problem = error
             if not folder.exists():
                 raise
         old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old-", dir=folder.parent))
@@ -188,7 +190,7 @@ def publish(partial: Path, folder: Path) -> None:
             pass  # the other process was faster
         finally:
             shutil.rmtree(old, ignore_errors=True)
-    raise SeqloomError(f"{folder} cannot be written: other processes keep writing it; run one at a time")
+    raise SeqloomError(f"{folder} cannot be written: other processes keep writing it; run one at a time") from problem
 
 
 def _map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

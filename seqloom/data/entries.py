@@ -38,9 +38,9 @@ def entries(folder: Path) -> list[Entry]:
     """What is in a cache, last used first."""
     found = []
     for path in folder.glob("[!.]*"):
-        if re.fullmatch(NAME, path.name) and path.is_dir():
-            with suppress(FileNotFoundError):  # another process has removed it
-                used = (path / MANIFEST if (path / MANIFEST).exists() else path).stat().st_mtime
+        if re.fullmatch(NAME, path.name) and os.path.isdir(path):
+            with suppress(OSError):  # another process has removed it
+                used = os.stat(path / MANIFEST if os.path.exists(path / MANIFEST) else path).st_mtime
                 found.append(Entry(path, folder_size(path), used))
     return sorted(found, key=lambda entry: -entry.used)
 
@@ -50,7 +50,7 @@ def folder_size(folder: Path) -> int:
     size = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 size += os.lstat(Path(place) / name).st_size
     return size
 

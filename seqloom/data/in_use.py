@@ -9,7 +9,6 @@ import fcntl
 import os
 import shutil
 import time
-import uuid
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -58,7 +57,7 @@ def remove_unused(folder: Path) -> bool:
 
 def discard(path: Path) -> None:
     """Remove a folder, or whatever has its name: all at once for those who look. Maps of its files stay valid."""
-    gone = path.with_name(f".gone-{uuid.uuid4().hex}")
+    gone = path.with_name(f".gone-{os.urandom(8).hex()}")
     os.rename(path, gone)
     if gone.is_dir() and not gone.is_symlink():
         shutil.rmtree(gone, ignore_errors=True)
