@@ -158,11 +158,11 @@ def test_a_data_file_replaced_by_one_of_the_same_size_and_time_is_read(tmp_path,
 
 @pytest.fixture
 def hashed(monkeypatch):
-    """The names of files that were hashed."""
+    """The files that were hashed, with their folders."""
     names, checksum = [], checksums.checksum
 
     def counting(path):
-        names.append(path.name)
+        names.append(f"{path.parent.name}/{path.name}")
         return checksum(path)
 
     monkeypatch.setattr(checksums, "checksum", counting)
@@ -170,19 +170,16 @@ def hashed(monkeypatch):
 
 
 def test_large_files_are_hashed_once_and_small_ones_each_time(tmp_path, monkeypatch, data, hashed):
-    monkeypatch.setattr(checksums, "SMALL", 1000)
-    entry = prepared([data], tmp_path).train.folder.parent
-    large = {path.name for path in entry.rglob("*.*") if path.stat().st_size > 1000} - {*os.listdir(entry)}
-    assert {"target.bin", "lengths.bin"} <= large
-    hashed.clear()
+    monkeypatch.setattr(checksums, "SMALL", 2000)  # between the corpora to train on and to validate with
+    path = prepared([data], tmp_path).train.folder / "target.bin"
+    assert hashed.count("train/target.bin") == hashed.count("valid/target.bin") == 1
     prepared([data], tmp_path)
-    assert hashed
-    assert not large & {*hashed} - {path.name for path in (entry / "valid").iterdir()}
-    os.utime(entry / "train" / "target.bin")
-    hashed.clear()
+    assert hashed.count("train/target.bin") == 1
+    assert hashed.count("valid/target.bin") == 2
+    os.utime(path)
     for _ in range(2):
         prepared([data], tmp_path)
-    assert hashed.count("target.bin") == 1 + 2  # that of the training once; the other is small
+    assert hashed.count("train/target.bin") == 2
 
 
 @pytest.mark.parametrize("age", [checksums.DUE + 1, -100.0])
