@@ -71,24 +71,24 @@ FILES = [
 @pytest.mark.parametrize("large", [True, False])
 def test_a_flipped_bit_is_found_and_mended(tmp_path, monkeypatch, data, entry, name, place, large):
     monkeypatch.setattr(checksums, "SMALL", 0 if large else 1 << 20)
-    whole = prepared([data], tmp_path)  # remembers large files as intact
+    whole = content(prepared([data], tmp_path))  # remembers large files as intact
     assert (entry / "verified.json").exists() == large
     flip(entry / name, place)
     again = prepared([data], tmp_path)
-    assert content(again) == content(whole)
+    assert content(again) == whole
     assert again.notes == [f"The cache of {data} was damaged ({name}): made again."]
     assert prepared([data], tmp_path).notes == []
 
 
 @pytest.mark.parametrize("place", [0.0, 0.2, 0.9, 1.0])
 def test_a_damaged_note_on_files_is_found_and_mended(tmp_path, monkeypatch, data, entry, place):
-    whole = prepared([data], tmp_path)
+    whole = content(prepared([data], tmp_path))
     flip(note := known_files(tmp_path)[0], place)
     again = prepared([data], tmp_path)
-    assert content(again) == content(whole)
+    assert content(again) == whole
     assert again.notes == [f"The cache of {data} was damaged ({note.name}): made again."]
     unread(monkeypatch)
-    assert content(prepared([data], tmp_path)) == content(whole)
+    assert content(prepared([data], tmp_path)) == whole
 
 
 @pytest.mark.parametrize("name", [*FILES, "verified.json"])
@@ -107,50 +107,51 @@ def test_a_damaged_note_on_files_is_found_and_mended(tmp_path, monkeypatch, data
 )
 def test_any_other_damage_is_found_and_mended(tmp_path, monkeypatch, data, entry, name, damage):
     monkeypatch.setattr(checksums, "SMALL", 0)
-    whole = prepared([data], tmp_path)
+    whole = content(prepared([data], tmp_path))
     damage(entry / name)
     again = prepared([data], tmp_path)
-    assert content(again) == content(whole)
+    assert content(again) == whole
     assert bool(again.notes) == (name != "verified.json")
     assert prepared([data], tmp_path).notes == []
 
 
 @pytest.mark.parametrize("name", [*FILES, ""])
 def test_files_of_another_entry_are_not_taken(tmp_path, data, other, entry, name):
-    whole, second = prepared([data], tmp_path), prepared([other], tmp_path)
-    assert content(whole) != content(second)
-    swap(entry / name, second.train.folder.parent / name)
-    assert content(prepared([data], tmp_path)) == content(whole)
-    assert content(prepared([other], tmp_path)) == content(second)
+    whole, second = content(prepared([data], tmp_path)), prepared([other], tmp_path)
+    theirs, second = second.train.folder.parent, content(second)
+    assert whole != second
+    swap(entry / name, theirs / name)
+    assert content(prepared([data], tmp_path)) == whole
+    assert content(prepared([other], tmp_path)) == second
 
 
 def test_a_note_in_another_entry_or_under_another_name_is_not_taken(tmp_path, data, other, entry):
-    whole, second = prepared([data], tmp_path), prepared([other], tmp_path)
+    whole, second = content(prepared([data], tmp_path)), content(prepared([other], tmp_path))
     ours, theirs = sorted(known_files(tmp_path), key=lambda path: path.parent != entry)
     shutil.copy(theirs, entry / theirs.name)
     shutil.copy(theirs, theirs.with_name(ours.name))
     ours.unlink()
-    assert content(prepared([data], tmp_path)) == content(whole)
-    assert content(prepared([other], tmp_path)) == content(second)
+    assert content(prepared([data], tmp_path)) == whole
+    assert content(prepared([other], tmp_path)) == second
 
 
 @pytest.mark.parametrize("link", [True, False])
 def test_an_entry_that_is_no_folder_makes_way(tmp_path, data, entry, link):
-    whole = prepared([data], tmp_path)
+    whole = content(prepared([data], tmp_path))
     shutil.rmtree(entry)
     entry.symlink_to(tmp_path / "nowhere") if link else entry.write_bytes(b"")
-    assert content(prepared([data], tmp_path)) == content(whole)
-    assert content(prepared([data], tmp_path)) == content(whole)
+    assert content(prepared([data], tmp_path)) == whole
+    assert content(prepared([data], tmp_path)) == whole
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [entry.name]
 
 
 def test_a_data_file_replaced_by_one_of_the_same_size_and_time_is_read(tmp_path, data, other):
     prepared([data], tmp_path)
-    second, status = prepared([other], tmp_path), data.stat()
+    second, status = content(prepared([other], tmp_path)), data.stat()
     data.write_bytes(other.read_bytes())
     os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert data.stat().st_size == status.st_size
-    assert content(prepared([data], tmp_path)) == content(second)
+    assert content(prepared([data], tmp_path)) == second
 
 
 # -- what need not be read again
@@ -187,7 +188,7 @@ def test_decay_below_the_file_system_is_found_when_hashing_is_due(tmp_path, monk
     """It changes no time, so the damaged file is made to look like the one that was verified."""
     monkeypatch.setattr(checksums, "SMALL", 0)
     whole = prepared([data], tmp_path)
-    entry = whole.train.folder.parent
+    entry, whole = whole.train.folder.parent, content(whole)
     flip(entry / "train" / "target.bin")
     verified = read_sealed(entry / "verified.json")
     verified["train/target.bin"][1] = stamp((entry / "train" / "target.bin").stat())
@@ -195,7 +196,7 @@ def test_decay_below_the_file_system_is_found_when_hashing_is_due(tmp_path, monk
     write_sealed(entry / "verified.json", verified)
     again = prepared([data], tmp_path)
     assert again.notes
-    assert content(again) == content(whole)
+    assert content(again) == whole
 
 
 def test_what_is_sealed_is_read_back_and_nothing_else(tmp_path):
@@ -248,12 +249,12 @@ def full(monkeypatch, part, name, times):
 
 @pytest.mark.parametrize(("part", "name"), [(corpus._SideWriter, "append"), (files, "write"), (os, "fsync")])
 def test_a_full_disk_costs_the_cache_and_not_the_training(tmp_path, monkeypatch, data, part, name):
-    whole = prepared([data], tmp_path / "elsewhere")
+    whole = content(prepared([data], tmp_path / "elsewhere"))
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     full(monkeypatch, part, name, 1)
     again = prepared([data], tmp_path)
-    assert content(again) == content(whole)
+    assert content(again) == whole
     (note,) = again.notes
     assert note == (
         f"The cache {tmp_path / 'cache'} cannot be written (No space left on device): "
@@ -279,11 +280,11 @@ def test_a_bad_line_is_no_matter_of_the_cache(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_is_no_folder_is_done_without(tmp_path, data):
-    whole = prepared([data], tmp_path / "elsewhere")
+    whole = content(prepared([data], tmp_path / "elsewhere"))
     (tmp_path / "cache").write_bytes(b"")
     for _ in range(2):
         again = prepared([data], tmp_path)
-        assert content(again) == content(whole)
+        assert content(again) == whole
         assert len(again.notes) == 1
 
 
@@ -378,10 +379,10 @@ def test_an_entry_in_use_stays_until_it_is_not(tmp_path, monkeypatch):
 
 
 def test_maps_outlive_their_entry(tmp_path, data):
-    whole = prepared([data], tmp_path)
-    wanted = content(whole)
+    data = prepared([data], tmp_path)
+    wanted = content(data)
     shutil.rmtree(tmp_path / "cache")
-    assert content(whole) == wanted
+    assert content(data) == wanted
 
 
 def test_entries_are_listed_with_their_files_and_cleared_by_their_last_use(tmp_path):
