@@ -35,7 +35,7 @@ size = 8
 type = "beam"
 maximum_length = 10
 [train]
-tokens = 2000
+tokens = 8000
 steps = 4
 log_every = 1
 validate_every = 2
@@ -55,14 +55,13 @@ Damage = Callable[[Path, random.Random], str | None]  # of an entry; returns wha
 def attack(number: int, folder: Path) -> str | None:
     chance = random.Random(number)
     (folder / "recipe.toml").write_text(RECIPE)
-    write_pairs(folder / "valid.tsv", 20, chance)
     entry = fill_cache(folder, "pairs", chance)
     name = FILES[number // 2 % len(FILES)]
     damage: Damage = DAMAGES[number // 2 % len(DAMAGES)] if number % 2 else lambda *given: flip(name, *given)
     what = damage.__name__ if number % 2 else f"flip {name}"
     said = damage(entry, chance)
-    words = ("train", "recipe.toml", "--data", "pairs.tsv", "--valid", "valid.tsv", "--out", "again")
-    finished = command.seqloom(*words, folder=folder)
+    words = ("train", "recipe.toml", "--data", "pairs.tsv", "--valid", "pairs-valid.tsv", "--out", "again")
+    finished = command.seqloom(*words, folder=folder, seconds=60)
     if problem := finished.problem(exits=(0,)):
         return f"{what}: {problem}"
     for kind in (weights, metrics):
@@ -85,12 +84,13 @@ def write_pairs(path: Path, count: int, chance: random.Random) -> None:
 def fill_cache(folder: Path, name: str, chance: random.Random) -> Path:
     """Train in this process, which is quicker, with a cache as others leave it. Returns the new entry."""
     write_pairs(folder / f"{name}.tsv", PAIRS, chance)
+    write_pairs(folder / f"{name}-valid.tsv", 20, chance)
     before, threads = {*folder.glob(".cache/*")}, torch.get_num_threads()
     with patch.dict(os.environ, SEQLOOM_CACHE=str(folder / ".cache")):
         seqloom.fit(
             folder / f"{name}.tsv",
             folder / "recipe.toml",
-            valid=folder / "valid.tsv",
+            valid=folder / f"{name}-valid.tsv",
             out=folder / f"run-{name}",
             display=Display.quiet(),
         )
