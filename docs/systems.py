@@ -101,6 +101,7 @@ Reversed source | 002 | nn/encoders/recurrent.py | | addition | addition / rever
 Context at every step | 003 | nn/decoders/recurrent.py | Cho et al. | addition | addition / reversed and fed
 Bidirectional encoder | 001 | nn/encoders/recurrent.py | Bahdanau | g2p-lstm | g2p-lstm
 Deep residual LSTMs (GNMT) | 000 | nn/decoders/gnmt.py | | gnmt | gnmt
+Refinement for GLEU (GNMT) | 000 | metrics/gleu.py | | gnmt-refined | gnmt-refined / refined
 SCAN commands, LSTM | - | nn/decoders/recurrent.py | | scan-lstm | scan / lstm simple
 Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | $ predict RUN RUN
 ## Attention

@@ -92,6 +92,7 @@ class Padded:
     lengths: Array  # (B,)
     parts: dict[str, Padded] = field(default_factory=dict)  # the same sources in other ways, with lengths of their own
     progress: float = 1.0  # of a source: the share of the training that is over; 1.0 in validation and inference
+    first_phase: bool = False  # of a source: whether the training is in the first phase that some encoders have
 
     @property
     def mask(self) -> Array:
@@ -111,7 +112,8 @@ class Padded:
     def to(self, device: Any) -> Padded:
         """As tensors on a torch device."""
         parts = {name: part.to(device) for name, part in self.parts.items()}
-        return Padded(as_tensor(self.values, device), as_tensor(self.lengths, device), parts, self.progress)
+        values, lengths = as_tensor(self.values, device), as_tensor(self.lengths, device)
+        return Padded(values, lengths, parts, self.progress, self.first_phase)
 
     def like(self, array: Array) -> Padded:
         """As arrays of the same kind, on the same device."""
@@ -241,9 +243,11 @@ class Batch:
             extra=over_tensors(lambda value: as_tensor(value, device), self.extra),
         )
 
-    def with_progress(self, progress: float) -> Batch:
+    def with_progress(self, progress: float, first_phase: bool = False) -> Batch:
         """This batch when that share of the training is over, for encoders that change over the training."""
-        return self if self.source is None else replace(self, source=replace(self.source, progress=progress))
+        if self.source is None:
+            return self
+        return replace(self, source=replace(self.source, progress=progress, first_phase=first_phase))
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ class Encoder(nn.Module, ABC):
 
     output_size: int
     stride: int = 1  # how many inputs a state of its memory stands for
+    first_phase: float = 0.0  # the longest share of a training in which it reads otherwise; 0: none
+    first_rate: float = 1.0  # the factor of the learning rate in that phase
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:

@@ -107,11 +107,18 @@ def paired_differences(record: Record) -> list[str]:
 
 
 def gate_lines(record: Record) -> list[str]:
-    return [
-        f"{gate['text']} {gate['gate']}: {'met' if gate['met'] else '**not met**'}"
-        + (f" ({gate['value']:.4g})" if len(record["rows"]) > 1 else "")
-        for gate in record["gates"]
-    ]
+    """Each gate, whether it is met, and the same of its stricter bound; with several runs, its figure."""
+    lines = []
+    for gate in record["gates"]:
+        line = f"{gate['text']} {gate['gate']}: {verdict(gate['met'])}"
+        if "stricter" in gate:
+            line += f", {gate['stricter']}: {verdict(gate['stricter_met'])}"
+        lines.append(line + (f" ({gate['value']:.4g})" if len(record["rows"]) > 1 else ""))
+    return lines
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "**not met**"
 
 
 def training(record: Record, row: Record) -> str:

@@ -14,7 +14,7 @@ from seqloom.studies.study import Study
 def list_results() -> None:
     width = max(map(len, STUDIES))
     for name, study in STUDIES.items():
-        gates = ", ".join(f"{gate.text} {gate.sign} {gate.bound:g}" for gate in study.gates)
+        gates = ", ".join(f"{gate.text} {gate.bounds()}" for gate in study.gates)
         print(f"{name:{width}}  {study.about}; gate: {gates or 'none'}")
 
 

@@ -29,31 +29,44 @@ class Splits:
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound on one figure of a study."""
+    """A bound on one figure of a study, and where there is one, the stricter bound that was hoped for."""
 
     text: str
     value: Callable[[Measured], float]
     sign: str  # ">=" or "<="
     bound: float
+    stricter: float | None = None
 
     def record(self, measured: Measured) -> dict[str, Any]:
         value = self.value(measured)
-        met = value >= self.bound if self.sign == ">=" else value <= self.bound
-        return {"text": self.text, "gate": f"{self.sign} {self.bound:g}", "value": float(f"{value:.6g}"), "met": met}
+        gate, met = self.compare(value, self.bound)
+        found = {"text": self.text, "gate": gate, "value": float(f"{value:.6g}"), "met": met}
+        if self.stricter is not None:
+            found["stricter"], found["stricter_met"] = self.compare(value, self.stricter)
+        return found
+
+    def compare(self, value: float, bound: float) -> tuple[str, bool]:
+        """A bound as text, and whether a value keeps it."""
+        return f"{self.sign} {bound:g}", value >= bound if self.sign == ">=" else value <= bound
+
+    def bounds(self) -> str:
+        """As text: ">= 95", or ">= 95 (>= 98)" with a stricter one."""
+        stricter = "" if self.stricter is None else f" ({self.sign} {self.stricter:g})"
+        return f"{self.sign} {self.bound:g}{stricter}"
 
 
-def at_least(bound: float, metric: str, variant: str = "") -> Gate:
-    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], ">=", bound)
+def at_least(bound: float, metric: str, variant: str = "", stricter: float | None = None) -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], ">=", bound, stricter)
 
 
-def at_most(bound: float, metric: str, variant: str = "") -> Gate:
-    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound)
+def at_most(bound: float, metric: str, variant: str = "", stricter: float | None = None) -> Gate:
+    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound, stricter)
 
 
-def lead(bound: float, metric: str, better: str, worse: str) -> Gate:
+def lead(bound: float, metric: str, better: str, worse: str, stricter: float | None = None) -> Gate:
     """One variant is better than another by at least so much."""
     text = f"{metric}, {better} minus {worse}"
-    return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound)
+    return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound, stricter)
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class Variant:
     settings: tuple[str, ...] = ()
     recipe: str | None = None
     data: Callable[[Path], Splits] | None = None
-    init: str = ""  # the variant whose run of the same seed it starts from
+    init: str = ""  # the variant whose run of the same seed it starts from; "STUDY/": the run of another study
     minutes: float | None = None  # what a newcomer types: no recipe, and so many minutes
 
 
@@ -92,14 +105,12 @@ class Study:
         rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
         if self.choose:
             rows = [{**row, "chosen": row is lowest(rows, row["variant"], self.choose)} for row in rows]
-        counted = [row for row in rows if row.get("chosen", True)]
-        measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
         return {
             "name": name,
             "about": self.about,
             "command": " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)]),
             "rows": rows,
-            "gates": [gate.record(measured) for gate in self.gates],
+            "gates": self.judge(rows),
             "published": self.published,
             "signature": bleu_signature() if any("bleu" in row["measured"] for row in rows) else "",
             "threads": torch.get_num_threads(),
@@ -107,11 +118,27 @@ class Study:
             "python": platform.python_version(),
         }
 
+    def judge(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The gates, each with its figure and whether it is met."""
+        counted = [row for row in rows if row.get("chosen", True)]
+        measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
+        return [gate.record(measured) for gate in self.gates]
+
     def folder(self, name: str, label: str, out: Path, seed: int | None = None) -> Path:
         """The folder of one run."""
         folder = out / "runs" / (self.runs or name)
         folder = folder / label.replace(" ", "-") if label else folder
         return folder if seed is None else folder / f"seed-{seed}"
+
+    def initial(self, name: str, init: str, out: Path, seed: int | None) -> Path:
+        """The folder of the run that another starts from."""
+        study, _, label = init.rpartition("/")
+        folder = self.folder(study or name, label, out, seed)
+        if study and not (folder / "format.json").exists():
+            raise SeqloomError(
+                f"{name} starts from the run of {study}, which is not there: first run seqloom reproduce {study}"
+            )
+        return folder
 
     def folders(self, name: str, out: Path) -> list[Path]:
         """The folders of all runs."""
@@ -125,7 +152,7 @@ class Study:
         folder = self.folder(name, label, out, seed)
         own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
         if variant.init:
-            own.append(f"init={self.folder(name, variant.init, out, seed)}")
+            own.append(f"init={self.initial(name, variant.init, out, seed)}")
         data = (variant.data or self.data)(out / "runs" / "data")
         resume = (folder / "format.json").exists()
         model = fit(

@@ -62,6 +62,12 @@ class Log:
         self.display.validation(step=self.state.step, results=results, best=best)
         self.write({"kind": "valid"}, results)
 
+    def phase(self, ended: str) -> None:
+        """A phase of the training that has ended, if one has."""
+        if ended:
+            self.display.say(ended)
+            self.write({"kind": "phase"}, {})
+
     def write(self, head: dict[str, Any], values: Results, **more: float) -> None:
         """One line of metrics.jsonl."""
         if processes.is_lead():

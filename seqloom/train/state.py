@@ -35,6 +35,8 @@ class TrainingState:
     validated: int = 0  # the step of the last validation
     stale: int = 0  # validations in a row without gain
     halvings: int = 0  # of the learning rate, by the plateau schedule
+    first_phase: bool = False  # whether it is in the first phase that its encoder has
+    first_loss: float | None = None  # the lowest validation loss of the first phase
     faults: int = 0  # updates in a row that were not finite
     best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
     window: dict[str, float] = field(default_factory=dict)  # sums since the last line of metrics.jsonl

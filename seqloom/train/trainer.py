@@ -27,6 +27,7 @@ from seqloom.train import processes
 from seqloom.train.batches import Batches, Change, changes_of
 from seqloom.train.display import Display
 from seqloom.train.divergence import DivergenceCheck
+from seqloom.train.first_phase import FirstPhase
 from seqloom.train.interruption import Interruption
 from seqloom.train.log import SUMS, Log
 from seqloom.train.nonfinite import Fault, skip_update
@@ -88,6 +89,7 @@ class Trainer:
         )
         self.schedule = TrainingSchedule(settings, self.state, self.batches)
         self.log = Log(run, self.display, settings, self.state, self.batches)
+        self.first_phase = FirstPhase(self.training, self.state)
         self.validation = Validation(
             valid,
             collate=collate,
@@ -99,6 +101,7 @@ class Trainer:
             state=self.state,
             run=run,
             log=self.log,
+            first_phase=self.first_phase,
         )
         self.divergence = DivergenceCheck(run, self.training, settings, self.state, guess)
         self.checkpointer = Checkpointer(run, self.training, self.optimiser, self.batches, settings, self.state)
@@ -108,6 +111,7 @@ class Trainer:
         """Train until a limit is reached, validations bring no more gain, or a signal comes."""
         for line in self.checkpointer.resume():
             self.display.say(line)
+        self.first_phase.begin()
         self.batches.start()
         self.interrupted = False  # whether any process was
         with self.interruption, self.display, closing(self.batches):
@@ -125,9 +129,10 @@ class Trainer:
                     self.save()
             if stopped == "interrupted":
                 self.save()
-            elif self.state.validated < self.state.step:
-                self.validate()
-            if stopped != "interrupted":
+            else:
+                self.log.phase(self.first_phase.progressed(1.0))
+                if self.state.validated < self.state.step:
+                    self.validate()
                 self.divergence.check(ended=True)
             best = self.validation.load_best(average=0 if stopped == "interrupted" else self.settings.average)
             examples = len(self.batches.corpus)
@@ -138,6 +143,7 @@ class Trainer:
     def update(self) -> None:
         """One step of the optimiser, over the micro-batches of all processes."""
         progress = self.schedule.progress()  # before the step: a schedule that ends at zero wastes no update
+        self.log.phase(self.first_phase.progressed(progress))
         self.state.step += 1
         numbers = self.batches.take()
         self.training.train()
@@ -147,7 +153,7 @@ class Trainer:
         if math.isfinite(sums["total"]) and sums["count"] > 0:
             norm = self.optimiser.scale_and_clip(processes.world_size() / sums["count"], self.settings.clip)
         if math.isfinite(norm):
-            learning_rate = self.schedule.learning_rate(progress)
+            learning_rate = self.schedule.learning_rate(progress) * self.first_phase.rate()
             self.optimiser.step(learning_rate)
             if self.training.average:
                 self.training.average.update(self.training.model, self.state.step)

@@ -33,11 +33,12 @@ class Training(nn.Module):
         self.to(device)
         self.device, self.precision, self.seed = device, precision, seed
         self.average = MovingAverage(model, ema) if ema else None
+        self.first_phase = False  # of a training whose encoder has one
 
     def forward(self, batch: Batch, progress: float = 1.0) -> Loss:
         """The loss when that share of the training is over."""
         with autocast(self.device, self.precision):
-            loss: Loss = self.objective(self.model, batch.with_progress(progress), progress)
+            loss: Loss = self.objective(self.model, batch.with_progress(progress, self.first_phase), progress)
         return loss
 
     def seed_random_numbers(self, step: int, place: int) -> None:

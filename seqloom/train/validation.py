@@ -25,6 +25,7 @@ from seqloom.storage import weights
 from seqloom.storage.history import Results
 from seqloom.storage.run import Run
 from seqloom.train import processes
+from seqloom.train.first_phase import FirstPhase
 from seqloom.train.log import Log
 from seqloom.train.state import TrainingState
 from seqloom.train.training import Training
@@ -52,9 +53,11 @@ class Validation:
         state: TrainingState,
         run: Run,
         log: Log,
+        first_phase: FirstPhase,
     ):
         self.corpus, self.collate, self.in_order, self.evaluate = corpus, collate, in_order, evaluate
         self.training, self.settings, self.state, self.run, self.log = training, settings, state, run, log
+        self.first_phase = first_phase
         self.select_by = settings.select_by or "loss"
         lower = self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by)
         self.sign = -1.0 if lower else 1.0
@@ -66,6 +69,7 @@ class Validation:
             results = self.measure()
         best = self.state.add_validation(results, results[self.select_by], sign=self.sign, keep=self.settings.keep)
         self.log.validation(results, best)
+        self.log.phase(self.first_phase.validated(results["loss"]))
         if budget := self.state.budget:
             budget.validation = processes.broadcast(time.monotonic() - began, self.training.device)
             budget.validating += budget.validation

@@ -14,6 +14,7 @@ from seqloom.objectives.mixer import Mixer
 from seqloom.objectives.paths import Paths, follow_paths, log_probs, sample_paths, token_lists
 from seqloom.types import Padded
 from tests.exact import toy
+from tests.exact.test_rewards import slow_gleu
 from tests.exact.toy import BOS, EOS, gradients, kinds, outputs, probabilities
 
 LONGEST = 3
@@ -320,3 +321,19 @@ def test_invalid_settings_are_refused():
         MinimumRisk(decode=None, sharpness=0.0)
     with pytest.raises(ValueError, match="reward"):
         Mixer(hidden_size=4, decode=None, reward="edit-rate?")
+
+
+# -- GNMT's refinement
+
+
+@pytest.mark.parametrize(("baseline", "samples", "longest"), [("none", 1, 3), ("others", 2, 2)])
+def test_gnmts_objective_is_expected_gleu_and_a_little_likelihood(baseline, samples, longest, monkeypatch):
+    """-(E GLEU + 0.017 log p(target)), eq. 9, by listing all outputs."""
+    model, one = toy.model("recurrent"), toy.batch((TARGET,))
+    settings = {**SETTINGS, "reward": "gleu", "baseline": baseline, "samples": samples, "likelihood": 0.017}
+    ours = expectation(
+        model, one, ExpectedReward(**settings).double(), expected_reward, monkeypatch, samples, longest=longest
+    )
+    values = torch.tensor([slow_gleu(output[:-1], list(TARGET)) for output in outputs(longest)], dtype=torch.float64)
+    expected = (probabilities(model, one, longest) * values).sum()
+    close(ours, gradients(0.017 * CrossEntropy()(model, one, 0.5).total - expected, model))

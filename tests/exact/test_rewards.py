@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from seqloom.metrics import bleu, edit_rate, exact, iou, rouge_l
+from seqloom.metrics import bleu, edit_rate, exact, gleu, iou, rouge_l
 from seqloom.objectives.reward import Reward
 
-REWARDS = (exact, edit_rate, bleu, rouge_l, iou)
+REWARDS = (exact, edit_rate, bleu, gleu, rouge_l, iou)
 
 
 def random_pairs(number=300, tokens=4, longest=9, seed=0):
@@ -71,6 +71,22 @@ def slow_iou(found, expected):
     return len({*found} & {*expected}) / len({*found} | {*expected}) if found or expected else 1.0
 
 
+def slow_gleu(found, expected):
+    """The lower of precision and recall over all n-grams, in lists from which matches are struck out."""
+    ours, theirs = (
+        [tuple(each[i : i + order]) for order in (1, 2, 3, 4) for i in range(len(each) - order + 1)]
+        for each in (found, expected)
+    )
+    if not ours or not theirs:
+        return float(ours == theirs)
+    left, matches = [*theirs], 0
+    for gram in ours:
+        if gram in left:
+            left.remove(gram)
+            matches += 1
+    return min(matches / len(ours), matches / len(theirs))
+
+
 def slow_bleu(found, expected):
     if not {*found} & {*expected}:
         return 0.0
@@ -125,7 +141,7 @@ def test_the_reward_of_a_pair_does_not_depend_on_its_batch():
         np.testing.assert_array_equal(module.rewards(found, expected), alone)
 
 
-@pytest.mark.parametrize("name", ["exact", "rouge_l", "iou"])
+@pytest.mark.parametrize("name", ["exact", "gleu", "rouge_l", "iou"])
 def test_a_metric_is_the_mean_of_its_rewards(name):
     module = import_module(f"seqloom.metrics.{name}")
     texts = [[" ".join("abcd"[token] for token in side) for side in pair] for pair in random_pairs(40, longest=3)]
@@ -144,6 +160,8 @@ def test_metrics_of_hand_worked_sentences():
     found, expected = ["the cat on the mat"], [["the dog on mat"]]
     assert rouge_l.rouge_l(found, expected) == {"rouge_l": pytest.approx(100 * 6 / 9)}
     assert iou.iou(found, expected) == {"iou": pytest.approx(100 * 3 / 5)}
+    # of 14 and 10 n-grams "the", "on" and "mat" are shared; no bigram is
+    assert gleu.gleu(found, expected) == {"gleu": pytest.approx(100 * 3 / 14)}
 
 
 def test_a_reward_compares_tokens_words_or_characters():

@@ -16,6 +16,7 @@ from seqloom.metrics.cer import cer
 from seqloom.metrics.chrf import chrf
 from seqloom.metrics.copy_recall import copy_recall
 from seqloom.metrics.exact import exact
+from seqloom.metrics.gleu import gleu
 from seqloom.metrics.iou import iou
 from seqloom.metrics.mse import mse
 from seqloom.metrics.parsable import parsable
@@ -23,8 +24,8 @@ from seqloom.metrics.per import per
 from seqloom.metrics.rouge_l import rouge_l
 from seqloom.metrics.wer import wer
 
-NAMES = ("exact", "bleu", "chrf", "wer", "cer", "per", "rouge_l", "iou")
-METRICS = (exact, bleu, chrf, wer, cer, per, rouge_l, iou)
+NAMES = ("exact", "bleu", "chrf", "gleu", "wer", "cer", "per", "rouge_l", "iou")
+METRICS = (exact, bleu, chrf, gleu, wer, cer, per, rouge_l, iou)
 PREDICTIONS = ["The cat sat on the mat.", "A dog runs fast in the park", "Hello there, world!"]
 REFERENCES = ["The cat sat on a mat.", "The dog runs quickly in the park.", "Hello, world!"]
 

@@ -19,7 +19,7 @@ from seqloom.studies.catalogue import STUDIES
 from seqloom.studies.measures.cells import accepted_lines, next_token_accuracy
 from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
 from seqloom.studies.measures.pairs import by_length
-from seqloom.studies.page import estimates, paired_differences, write_page
+from seqloom.studies.page import estimates, gate_lines, paired_differences, write_page
 from seqloom.studies.pictures import trade_off
 from seqloom.studies.sources.copying import django
 from seqloom.studies.sources.files import write_file
@@ -43,6 +43,9 @@ def test_every_variant_of_every_study_is_a_recipe_that_builds(name: str) -> None
         full = complete(override(read_recipe(recipe), list(variant.settings)), recipe)
         check_recipe(full)
     assert not study.runs or study.runs in STUDIES
+    starts = [variant.init for variant in study.variants.values() if variant.init]
+    for study_of, _, label in (init.rpartition("/") for init in starts):
+        assert label in (STUDIES[study_of] if study_of else study).variants
     assert len({(gate.text, gate.sign) for gate in study.gates}) == len(study.gates)
 
 
@@ -58,6 +61,35 @@ def test_gates_look_at_one_run_or_between_two() -> None:
     assert lead(4, "bleu", "one", "other").record(measured)["value"] == 4.5
     assert lead(4, "bleu", "one", "other").record(measured)["met"]
     assert not lead(4, "bleu", "other", "one").record(measured)["met"]
+
+
+def test_a_gate_may_have_a_stricter_bound_that_is_shown_beside_it() -> None:
+    gate = at_most(20, "error", stricter=17)
+    assert gate.bounds() == "<= 20 (<= 17)"
+    for value, met, stricter_met in ((21.0, False, False), (20.0, True, False), (17.0, True, True)):
+        found = gate.record({"": {"error": value}})
+        assert (found["met"], found["stricter"], found["stricter_met"]) == (met, "<= 17", stricter_met)
+    record = {"rows": [{}, {}], "gates": [gate.record({"": {"error": 18.5}})]}
+    assert gate_lines(record) == ["error <= 20: met, <= 17: **not met** (18.5)"]
+
+
+def test_gates_that_are_looser_than_was_hoped_for_say_so() -> None:
+    stricter = {name: [gate.stricter for gate in study.gates] for name, study in STUDIES.items()}
+    assert 1.558 in stricter["shakespeare-lstm"]
+    assert 17 in stricter["babi"]
+    assert 0.65 in stricter["cipher"]
+    assert 8 in stricter["django"]
+
+
+def test_a_variant_may_start_from_the_run_of_another_study(tmp_path: Path) -> None:
+    study = Study("more", "addition", examples_of("addition", 60, 10), variants={"more": Variant(init="base/")})
+    with pytest.raises(SeqloomError, match="more starts from the run of base.*first run seqloom reproduce base"):
+        study.reproduce("more", tmp_path, SMALL)
+    base = Study("base", "addition", examples_of("addition", 60, 10))
+    base.reproduce("base", tmp_path, SMALL)
+    study.reproduce("more", tmp_path, SMALL)
+    recipe = read_toml(tmp_path / "runs" / "more" / "more" / "config.toml")
+    assert recipe["init"] == str(tmp_path / "runs" / "base")
 
 
 def test_a_study_of_two_is_trained_measured_recorded_and_drawn(

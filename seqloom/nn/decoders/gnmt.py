@@ -16,7 +16,7 @@ from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.stepping import step_by_forward
 from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
-from seqloom.nn.layers.embedding import embed
+from seqloom.nn.layers.embedding import embed, embedding
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Output, Padded, State, hold
 
@@ -49,7 +49,7 @@ class GNMT(VocabularyDecoder):
         if tied and size != embedding_size:
             raise ValueError(f"tied = true needs embedding_size = {size}, the width before the softmax")
         self.residual, self.hidden_size = residual, size
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
+        self.embedding = embedding(vocabulary, embedding_size) if tied else nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
         self.attention = attention(query_size=size, memory_size=memory_size)
         widths = [embedding_size, *[size] * (layers - 1)]

@@ -22,7 +22,7 @@ from seqloom.contracts import Attention, Cell
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
-from seqloom.nn.layers.embedding import embed
+from seqloom.nn.layers.embedding import embed, embedding
 from seqloom.nn.layers.recurrent import RecurrentStack
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Output, Padded, State, hold
@@ -66,7 +66,7 @@ class Recurrent(VocabularyDecoder):
             raise ValueError("feed_context needs an encoder, whose summary it feeds: add [encoder], or leave it out")
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
+        self.embedding = embedding(vocabulary, embedding_size) if tied else nn.Embedding(vocabulary, embedding_size)
         self.dropout = Dropout(dropout)
 
         self.attention = attention(query_size=size, memory_size=memory_size) if attention else None

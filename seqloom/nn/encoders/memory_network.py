@@ -6,6 +6,7 @@ Adjacent hops share tables: A of a hop is C of the one before, and B is the firs
 of a head as well (`share_embeddings`). Position encoding: in a sentence of J words and d dimensions, word j has weight
     l_kj = (1 - j/J) - (k/d) (1 - 2j/J)
 in dimension k. Temporal encoding: a vector is added for the age of a sentence, counted backwards from the question.
+Linear start: at first p_i = u . m_i, at half the learning rate, until the validation loss stops falling.
 """
 
 from itertools import pairwise
@@ -22,8 +23,8 @@ class MemoryNetwork(Encoder):
 
     Without `positions` all words weigh the same. `ages` is the number of age vectors, the last one for all older
     sentences; 0: none. `empty` is the probability, in training, of an empty sentence after each one: it only makes
-    earlier sentences older. In training, hops have no softmax while
-    `source.progress` is below `linear_start`.
+    earlier sentences older. Hops have no softmax in the first phase of a training, which ends when validation stops
+    improving, at the latest after the share `linear_start`; `linear_rate` is the factor of the learning rate in it.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class MemoryNetwork(Encoder):
         ages: int = 50,
         empty: float = 0.1,
         linear_start: float = 0.0,
+        linear_rate: float = 0.5,
     ):
         super().__init__()
         for name, value in (("size", size), ("hops", hops)):
@@ -45,8 +47,10 @@ class MemoryNetwork(Encoder):
         for name, share in (("empty", empty), ("linear_start", linear_start)):
             if not 0 <= share < 1:
                 raise ValueError(f"{name} = {share} must be in [0, 1)")
+        if not 0 < linear_rate <= 1:
+            raise ValueError(f"linear_rate = {linear_rate} must be above 0 and at most 1")
         self.pad, self.hops, self.positions, self.output_size = pad, hops, positions, size
-        self.empty, self.linear_start = empty, linear_start
+        self.empty, self.first_phase, self.first_rate = empty, linear_start, linear_rate
         self.tables = nn.ModuleList(nn.Embedding(vocabulary, size, padding_idx=pad) for _ in range(hops))
         self.embedding = nn.Embedding(vocabulary, size, padding_idx=pad)  # the last table, which a head may share
         self.age = nn.Embedding(ages, (hops + 1) * size) if ages else None
@@ -69,10 +73,9 @@ class MemoryNetwork(Encoder):
         if self.age is not None:
             aged = self.age(self.sentence_ages(facts)) * facts[:, :, None]  # (B, T, (hops + 1) * size)
             vectors = vectors + aged.unflatten(-1, (-1, self.output_size)).movedim(2, 0)
-        linear = self.training and source.progress < self.linear_start
         hops = []
         for keys, values in pairwise(vectors):  # m_i and c_i
-            weights = self.attention_weights(torch.einsum("btd,bd->bt", keys, query), facts, linear)
+            weights = self.attention_weights(torch.einsum("btd,bd->bt", keys, query), facts, source.first_phase)
             query = query + torch.einsum("bt,btd->bd", weights, values)
             hops.append(weights)
         extra: State = {"hops": torch.stack(hops, 1)[:, :, None, None]} if attention else {}  # (B, hops, 1, 1, T)

@@ -64,7 +64,7 @@ class Spelling(Encoder):
             read = self.unknown(torch.ones_like(words, dtype=torch.float32)) > 0
             words = torch.where(read, words, self.unk)
         vectors = torch.cat([self.embedding(words), self.spell(letters)], dim=-1)
-        return Padded(self.dropout(vectors), source.lengths, progress=source.progress)
+        return Padded(self.dropout(vectors), source.lengths, progress=source.progress, first_phase=source.first_phase)
 
     def spell(self, letters: Tensor) -> Tensor:
         """The sum of each word's n-grams, scaled to the variance of one of them.  (B, T, L) -> (B, T, size)"""

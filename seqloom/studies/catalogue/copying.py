@@ -37,7 +37,7 @@ STUDIES: dict[str, Study] = {
         (
             at_least(35, "exact", "copying"),
             at_least(90, "parsable", "copying"),
-            lead(0, "exact", "copying", "plain"),
+            lead(0, "exact", "copying", "plain", stricter=8),
         ),
         "exact 45.1 (neural translation), 62.3 (latent predictor networks, Ling et al. 2016), 71.6 (syntactic neural "
         "model, Yin & Neubig 2017)",

@@ -131,7 +131,7 @@ STUDIES: dict[str, Study] = {
                 "exact, k = 5 minus k = 1", lambda m: m[WAITING]["exact, k = 5"] - m[WAITING]["exact, k = 1"], ">=", 50
             ),
             at_least(98, "exact", "agent"),
-            at_most(0.8, "AP", "agent"),
+            at_most(0.8, "AP", "agent", stricter=0.65),
         ),
         variants={WAITING: Variant(), "agent": Variant(recipe="cipher-agent", init=WAITING)},
         measure=by_wait("exact", 1, 2, 3, 4, 5, 7, 99),

@@ -8,7 +8,6 @@ from seqloom.studies.sources.stories import babi, cloze
 from seqloom.studies.study import Gate, Study, Variant, at_least, lead
 
 TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must be almost solved
-BUDGET = "train.epochs=60"
 
 
 STUDIES: dict[str, Study] = {
@@ -18,7 +17,13 @@ STUDIES: dict[str, Study] = {
         "babi",
         babi(1),
         (
-            Gate("error, mean of 20 tasks", lambda m: sum(m[f"task {task}"]["error"] for task in TASKS) / 20, "<=", 20),
+            Gate(
+                "error, mean of 20 tasks",
+                lambda m: sum(m[f"task {task}"]["error"] for task in TASKS) / 20,
+                "<=",
+                20,
+                stricter=17,
+            ),
             Gate(
                 f"error, worst of tasks {', '.join(map(str, SOLVED))}",
                 lambda m: max(m[f"task {task}"]["error"] for task in SOLVED),
@@ -34,8 +39,8 @@ STUDIES: dict[str, Study] = {
         ),
         "the last column, mean 13.8: best of several runs by training error (Sukhbaatar et al. 2015, table 1)",
         variants={
-            **{f"task {task}": Variant((BUDGET,), data=babi(task)) for task in TASKS},
-            "task 2 without ages": Variant((BUDGET, "encoder.ages=0"), data=babi(2)),
+            **{f"task {task}": Variant(data=babi(task)) for task in TASKS},
+            "task 2 without ages": Variant(("encoder.ages=0",), data=babi(2)),
         },
         measure=babi_errors,
         seeds=(1, 2),
