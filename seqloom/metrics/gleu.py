@@ -1,7 +1,7 @@
 """GLEU: the shared n-grams of a sentence relative to its own or its reference's, whichever are more; in percent.
 
-Wu et al. 2016, section 5: the minimum of precision and recall over all n-grams of 1 to 4 tokens together. It was made to
-reward single sentences: it needs no smoothing and no penalty for brevity, and is symmetric.
+Wu et al. 2016, section 5: the minimum of precision and recall over all n-grams of 1 to 4 tokens together. It was made
+to reward single sentences: it needs no smoothing and no penalty for brevity, and is symmetric.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def verdict(met: bool) -> str:
 def training(record: Record, row: Record) -> str:
     of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
     seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
+    threads = row.get("threads", record["threads"])  # older records have those of the measuring process only
     return (
         f"{row['train_examples']:,} examples, {row['epochs']:g} epochs, {row['train_minutes']:g} min on "
-        f"{record['threads']} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
+        f"{threads} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
     )

@@ -146,6 +146,7 @@ class Study:
 
     def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> dict[str, Any]:
         """Train and measure one run."""
+        from seqloom.storage.environment import stored_threads
         from seqloom.train.fit import fit
 
         variant = self.variants[label]
@@ -178,6 +179,7 @@ class Study:
             "epochs": round(model.summary.epochs, 2),
             "steps": model.summary.steps,
             "train_minutes": round(model.summary.seconds / 60, 1),
+            "threads": stored_threads(folder),
             "test_seconds": round(time.monotonic() - began, 1),
             "search": model.recipe["search"],
             "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import seqloom
 from seqloom.config.check import check_recipe
@@ -83,7 +84,7 @@ def test_gates_that_are_looser_than_was_hoped_for_say_so() -> None:
 
 def test_a_variant_may_start_from_the_run_of_another_study(tmp_path: Path) -> None:
     study = Study("more", "addition", examples_of("addition", 60, 10), variants={"more": Variant(init="base/")})
-    with pytest.raises(SeqloomError, match="more starts from the run of base.*first run seqloom reproduce base"):
+    with pytest.raises(SeqloomError, match=r"more starts from the run of base.*first run seqloom reproduce base"):
         study.reproduce("more", tmp_path, SMALL)
     base = Study("base", "addition", examples_of("addition", 60, 10))
     base.reproduce("base", tmp_path, SMALL)
@@ -109,6 +110,7 @@ def test_a_study_of_two_is_trained_measured_recorded_and_drawn(
     record = json.loads((tmp_path / "results" / "two.json").read_text())
     assert [row["variant"] for row in record["rows"]] == ["plain", "from the end"]
     assert record["rows"][0]["steps"] == 3
+    assert record["rows"][0]["threads"] == torch.get_num_threads()
     assert {"exact", "cer", "exact_5_to_7"} <= record["rows"][0]["measured"].keys()
     assert [gate["met"] for gate in record["gates"]] == [True, False]
     page = (tmp_path / "docs" / "results.md").read_text()
