@@ -37,6 +37,7 @@ from seqloom.objectives.margin import BeamSearchOptimisation
 from seqloom.objectives.minimum_risk import MinimumRisk
 from seqloom.objectives.mixer import Mixer
 from seqloom.objectives.raml import RewardAugmented
+from seqloom.objectives.rollouts import Rollouts
 from seqloom.objectives.scheduled_sampling import ScheduledSampling
 from seqloom.types import Batch, Padded
 
@@ -67,6 +68,7 @@ def objectives() -> dict[str, tuple[Objective, float, float]]:
         "scheduled sampling, steps": (ScheduledSampling(form="steps"), 0.5, 1 + 3),
         "scheduled sampling, two passes": (ScheduledSampling(form="two_passes"), 0.5, 1 + 3),
         "DAD": (DataAsDemonstrator(form="steps"), 0.5, 1 + 3),
+        "DAD, the original": (Rollouts(rounds=1), 0.5, 0.5 + 3),  # half of the batches are rolled out
         "E2E, all tokens": (EndToEnd(), 1.0, 3),
         "RAML": (RewardAugmented(vocabulary=VOCABULARY, decode=None), 0.5, 3),
         "RAML, 4 outputs": (RewardAugmented(vocabulary=VOCABULARY, decode=None, samples=4), 0.5, 4 * 3),

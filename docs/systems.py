@@ -132,7 +132,8 @@ Rescoring | 000 | inference/rescoring.py | - | | $ predict RUN --rescore LM
 ## Objectives
 Cross-entropy | 000, 002 | objectives/cross_entropy.py | | g2p-small | objectives / cross-entropy
 Scheduled sampling | 000 | objectives/scheduled_sampling.py | | g2p-small | objectives / scheduled sampling
-Data as demonstrator (DAD) | 000 | objectives/dad.py | | g2p-small | objectives / DAD
+Data as demonstrator (DAD), Ranzato's | 000 | objectives/dad.py | Ranzato | g2p-small | objectives / DAD
+Data as demonstrator, the original | 000 | objectives/rollouts.py | | g2p-small | demonstrator / original DAD
 End-to-end back-propagation | 000 | objectives/end_to_end.py | | g2p-small | objectives / E2E
 RAML | 000 | objectives/raml.py | | g2p-small | objectives / RAML, Hamming
 RAML, two modes | 000 | objectives/raml.py | | modes | modes / RAML / RAML, the smaller mode and its neighbours

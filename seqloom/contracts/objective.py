@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from seqloom.contracts.data import Task
 from seqloom.contracts.parts import Decoder
@@ -40,6 +40,9 @@ class Objective(nn.Module, ABC):
             raise ValueError(f'cannot train this decoder; take objective.type = "{decoder.trained_by}"')
         if self.improves == "outputs" and task.source is None:
             raise ValueError("improves answers to sources, which a language model does not have")
+
+    def make_room(self, stored: Mapping[str, Tensor]) -> None:
+        """Before a training is resumed: make room for stored weights that the constructor could not know of."""
 
     def prepare(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """The batch as it is trained on: random draws that need no model are made here, in the prefetching thread."""

@@ -80,6 +80,8 @@ class Checkpointer:
         carried = {
             key.removeprefix(CARRIED): tensors.pop(key).to(device) for key in list(tensors) if key.startswith(CARRIED)
         }
+        named = {name.removeprefix("objective."): own[name].to(device) for name in own if name.startswith("objective.")}
+        self.training.objective.make_room(named)
         weights.load(self.training, {f"model.{name}": value for name, value in model.items()} | own, checkpoint.path)
         if self.training.average:
             self.training.average.weights = {name: value.to(device) for name, value in model.items()}

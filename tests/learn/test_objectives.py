@@ -22,6 +22,7 @@ def recipe(objective: dict[str, Any], steps: int, *, tokens: int = 256, **top: A
     [
         {"type": "scheduled_sampling"},
         {"type": "dad", "least": 0.5},
+        {"type": "rollouts", "rounds": 2},
         {"type": "end_to_end", "wait": 0.5},
         {"type": "raml", "temperature": 0.5},
     ],

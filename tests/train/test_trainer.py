@@ -28,6 +28,7 @@ from seqloom.nn.decoders import recurrent as recurrent_decoder
 from seqloom.nn.encoders import recurrent as recurrent_encoder
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.objectives.rollouts import Rollouts
 from seqloom.storage import weights
 from seqloom.storage.history import Summary
 from seqloom.storage.run import Run
@@ -499,10 +500,11 @@ def real_model() -> Model:
     return Model(encoder, decoder, share_embeddings=True)
 
 
-def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path: Path) -> None:
-    def with_sources(corpus: Any, rows: np.ndarray) -> Batch:
-        return replace(collate(corpus, rows), source=Padded.stack([corpus[int(row)][1] for row in rows]))
+def with_sources(corpus: Any, rows: np.ndarray) -> Batch:
+    return replace(collate(corpus, rows), source=Padded.stack([corpus[int(row)][1] for row in rows]))
 
+
+def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path: Path) -> None:
     def fit(name: str, steps: int) -> None:
         objective = CrossEntropy(label_smoothing=0.1)
         trainer(tmp_path / name, steps=steps, model=real_model(), objective=objective, collate=with_sources).fit()
@@ -515,6 +517,20 @@ def test_an_encoder_and_decoder_with_tied_embeddings_resume_bit_for_bit(tmp_path
     assert metrics(unbroken) == metrics(broken)
     valid = next(line for line in metrics(broken) if line["kind"] == "valid")
     assert valid["perplexity"] == pytest.approx(math.exp(valid["loss"]))  # no smoothing in a validation
+
+
+def test_an_objective_that_keeps_earlier_weights_resumes_bit_for_bit(tmp_path: Path) -> None:
+    def fit(name: str, display: Display | None = None) -> None:
+        given: dict[str, Any] = {"model": real_model(), "objective": Rollouts(rounds=3), "display": display}
+        trainer(tmp_path / name, steps=16, collate=with_sources, **given).fit()
+
+    fit("unbroken")
+    fit("broken", interrupt_at(10))  # in the third of four parts
+    fit("broken")
+    unbroken, broken = tiny_run(tmp_path / "unbroken"), tiny_run(tmp_path / "broken")
+    assert any("past.2." in name for name in state(unbroken))
+    assert state(unbroken) == state(broken)
+    assert metrics(unbroken) == metrics(broken)
 
 
 # -- prefetching

@@ -59,6 +59,19 @@ STUDIES: dict[str, Study] = {
         },
         seeds=(1, 2, 3),
     ),
+    "demonstrator": Study(
+        f"{GREEK}: data as demonstrator (DAD) as Ranzato et al. use it, and the original, which keeps "
+        "what earlier rounds wrote",
+        "g2p-small",
+        sigmorphon("gre"),
+        published="the gains of DAD in Ranzato et al. 2016 are those of its own form: see objectives",
+        variants={
+            LIKELY: Variant(),
+            "DAD": Variant(objective("dad")),
+            "original DAD": Variant(objective("rollouts")),
+        },
+        seeds=(1, 2, 3),
+    ),
     "reordering": Study(
         "Shuffled words of English captions of at most 8 words put in order by an LSTM (bag: outputs may have these "
         "words only); beam-search optimisation (BSO) ranks by the last score",
