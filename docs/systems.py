@@ -93,6 +93,7 @@ LSTM, forget bias 1 | 001 | nn/cells/lstm.py | Jozefowicz | counting | counting 
 LSTM without a gate | 001 | nn/cells/lstm.py | Jozefowicz | arithmetic | arithmetic / lstm-f
 GRU | 001 | nn/cells/gru.py | | counting | counting / gru
 MUT1 to MUT3 | 001 | nn/cells/mut.py | | arithmetic | arithmetic / mut1
+Arithmetic as a running text | 001 | tasks/text.py | - | arithmetic-text | arithmetic-text / mut1
 Vanishing gradients | 001 | analysis/gradients.py | | | $ gradients RECIPE ... --out gradients.png | gradients.png
 Gradient check | 002 | analysis/gradcheck.py | | | $ gradcheck RECIPE
 ## Encoder and decoder

@@ -221,6 +221,9 @@ class Example:
     line: int = 0
 
 
+COUNTED = "counted"  # of Batch.extra: which targets count in the loss, (B, U); without it, all do
+
+
 @dataclass(frozen=True)
 class Batch:
     """What an objective gets: the source, the inputs of teacher forcing, the targets one step later."""

@@ -19,7 +19,7 @@ from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
 from seqloom.nn.ops.linear import Projection
 from seqloom.nn.ops.packing import Packing
-from seqloom.types import Batch, Loss, Output, Padded, detach
+from seqloom.types import COUNTED, Batch, Loss, Output, Padded, detach
 
 NO_COSTS: Mapping[str, float] = MappingProxyType({})
 ROWS = 512  # are projected at a time: the logits of a whole batch would be the largest tensors of all
@@ -59,13 +59,13 @@ class CrossEntropy(Objective):
     def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
         """The loss of a decoder's output, whose inputs need not be those of the batch.
 
-        With weights (B,), all sums are weighted by row, the count included.
+        With weights (B,), all sums are weighted by row, the count included. `batch.extra` may say which tokens count.
         """
-        if weights is None:
-            count = batch.targets.lengths.sum()
-        else:
+        if weights is not None:
             weights = weights[:, None].expand(batch.targets.mask.shape)
-            count = (weights * batch.targets.mask).sum()
+        elif COUNTED in batch.extra:
+            weights = batch.extra[COUNTED]
+        count = batch.targets.lengths.sum() if weights is None else (weights * batch.targets.mask).sum()
         smoothing = self.label_smoothing if self.training else 0.0
         total, nll, correct = cross_entropy(output, batch.targets, smoothing, weights)
         state = detach(output.state) if batch.carry else None

@@ -13,9 +13,9 @@ import numpy as np
 
 from seqloom.contracts import Codec, Task
 from seqloom.data import batching
-from seqloom.data.special_tokens import EOS
+from seqloom.data.special_tokens import EOS, UNK
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Padded
+from seqloom.types import COUNTED, Batch, Padded
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
@@ -25,15 +25,18 @@ VALIDATION_COLUMNS = 16  # few, since each begins without a context
 
 
 class RunningText(Task):
-    """`window` is how many steps gradients go back. Without `carry` windows are independent, as Transformers need."""
+    """`window` is how many steps gradients go back. Without `carry` windows are independent, as Transformers need.
+
+    With `answers_after` only what follows that token on a line counts in the loss, the line break included: "12+34=46".
+    """
 
     running = True
     bos, eos = EOS, None
 
-    def __init__(self, *, target: Codec, window: int = 64, carry: bool = True):
+    def __init__(self, *, target: Codec, window: int = 64, carry: bool = True, answers_after: str = ""):
         if window < 2:
             raise ValueError(f"window = {window} must be 2 or more")
-        self.target, self.window, self.carry = target, window, carry
+        self.target, self.window, self.carry, self.answers_after = target, window, carry, answers_after
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
         total, columns = int(lengths[:, 1].sum()), tokens // self.window
@@ -58,6 +61,7 @@ class RunningText(Task):
             inputs=Padded.stack([window[:-1] for window in windows]),
             targets=Padded.stack([window[1:] for window in windows]),
             examples=tuple(begins),
+            extra={COUNTED: self.counted_windows(corpus, begins, ends)} if self.answers_after else {},
             carry=self.carry,
         ).to("cpu")
 
@@ -67,6 +71,29 @@ class RunningText(Task):
         if begin:
             return corpus.stream(begin - 1, end)
         return np.append(EOS, corpus.stream(0, end))
+
+    def counted_windows(self, corpus: Corpus, begins: list[int], ends: list[int]) -> np.ndarray:
+        """Whether the targets of windows count; padding does not.  (B, window)"""
+        found = np.zeros((len(begins), max(end - begin for begin, end in zip(begins, ends))), dtype=bool)
+        for row, begin, end in zip(found, begins, ends):
+            first = begin
+            while first and EOS not in corpus.stream(first, begin):  # back into the line before
+                first = max(first - self.window, 0)
+            row[: end - begin] = self.counted(corpus.stream(first, end))[begin - first :]
+        return found
+
+    def counted(self, tokens: np.ndarray) -> np.ndarray:
+        """Whether tokens of a text, from the beginning of a line, are part of an answer.  (N,) -> (N,)"""
+        if not self.answers_after:
+            return np.ones(len(tokens), dtype=bool)
+        sign = self.target.encode(self.answers_after)
+        if len(sign) != 1 or sign[0] == UNK:
+            raise SeqloomError(f"task.answers_after = {self.answers_after!r}: expected one token of the vocabulary")
+        places = np.arange(1, len(tokens) + 1)
+        last_sign, last_break = (
+            np.maximum.accumulate(np.append(0, np.where(tokens == each, places, 0)))[:-1] for each in (sign[0], EOS)
+        )
+        return last_sign > last_break
 
     def encode(self, value: str) -> np.ndarray:
         """Lines with EOS between; none after the last."""

@@ -27,7 +27,7 @@ from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.tasks.text import RunningText
 from seqloom.train.display import Display
-from seqloom.types import Batch, Padded, flatten, nest
+from seqloom.types import COUNTED, Batch, Padded, flatten, nest
 
 V = 9
 LINES = ["To be, or not to be,", "", "that is the\tquestion:", "Whether 'tis nobler", "in the mind to suffer"] * 12
@@ -55,6 +55,77 @@ def transformer() -> Model:
 
 def text(length: int) -> torch.Tensor:
     return torch.randint(3, V, (length,), generator=torch.Generator().manual_seed(0))
+
+
+# -- answers
+
+SUMS = ["1+2=3", "", "40-7=33", "no answer", "5=", "8-9=-1=x"]
+
+
+def arithmetic(window: int = 4) -> RunningText:
+    codec = Codec(units="char")
+    codec.fit(SUMS)
+    return RunningText(target=codec, window=window, answers_after="=")
+
+
+class Stream:
+    """A corpus of one text."""
+
+    def __init__(self, tokens: np.ndarray):
+        self.tokens = tokens
+
+    def stream(self, begin: int, end: int) -> np.ndarray:
+        return self.tokens[begin:end]
+
+
+def test_only_what_follows_the_sign_on_its_line_counts() -> None:
+    task = arithmetic()
+    tokens = np.append(task.encode("\n".join(SUMS)), EOS)
+    expected = []
+    for line in SUMS:
+        _, sign, answer = line.partition("=")
+        expected += [False] * (len(line) - len(answer)) + [True] * len(answer) + [bool(sign)]
+    assert task.counted(tokens).tolist() == expected
+    assert RunningText(target=task.target).counted(tokens).all()
+
+
+@given(st.integers(2, 9), st.data())
+def test_every_window_knows_which_of_its_tokens_count(window: int, data: st.DataObject) -> None:
+    task = arithmetic(window)
+    tokens = np.append(task.encode("\n".join(SUMS)), EOS)
+    begin = data.draw(st.integers(0, len(tokens) - 1))
+    ends = [min(begin + window, len(tokens)), 1]
+    corpus: Any = Stream(tokens)
+    batch = task.collate(corpus, np.array([[begin, ends[0]], [0, 1]]))
+    counted = batch.extra[COUNTED]
+    assert counted[0, : ends[0] - begin].tolist() == task.counted(tokens)[begin : ends[0]].tolist()
+    assert not counted[1].any()
+
+
+def test_the_loss_is_that_of_the_tokens_that_count() -> None:
+    task = arithmetic(40)
+    tokens = np.append(task.encode("\n".join(SUMS)), EOS)
+    corpus: Any = Stream(tokens)
+    batch = task.collate(corpus, np.array([[0, len(tokens)], [3, 9]]))
+    torch.manual_seed(1)
+    decoder = Recurrent(vocabulary=task.target.vocabulary, memory_size=0, bos=EOS, eos=None, size=7, embedding_size=5)
+    model = Model(None, decoder).double()
+    losses = torch.nn.functional.cross_entropy(
+        model(batch).scores.transpose(1, 2), batch.targets.values, reduction="none"
+    )
+    for mode in (True, False):
+        loss = CrossEntropy().train(mode)(model, batch, 0.5)
+        torch.testing.assert_close(loss.total, losses[batch.extra[COUNTED]].sum())
+        assert loss.count == batch.extra[COUNTED].sum() < len(tokens)
+        assert loss.logs["nll"].item() == pytest.approx(loss.total.item())
+
+
+def test_a_sign_that_is_no_token_is_refused_in_one_line() -> None:
+    task = arithmetic()
+    for sign in ("==", "~"):
+        task.answers_after = sign
+        with pytest.raises(SeqloomError, match=r"answers_after = .*one token of the vocabulary"):
+            task.counted(task.encode("1+2=3"))
 
 
 # -- reading

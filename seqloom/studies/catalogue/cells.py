@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures.cells import accepted_lines, next_token_accuracy
-from seqloom.studies.sources.generators import examples_of
+from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
+from seqloom.studies.sources.generators import arithmetic_text, examples_of
 from seqloom.studies.study import Gate, Measured, Study, Variant, at_least, at_most, lead
 
 CELLS = {
@@ -42,6 +42,10 @@ def worst_gap(metric: str, better: tuple[str, ...], worse: tuple[str, ...], boun
     return Gate(f"{metric}, worst of {', '.join(better)} minus best of {', '.join(worse)}", gap, ">=", bound)
 
 
+ARITHMETIC = (
+    "accuracy tanh 29.5, LSTM-f 29.3, LSTM 89.2, LSTM-b 90.2, GRU 89.6, MUT1 92.1 (Jozefowicz et al. 2015, each the "
+    "best of many trials)"
+)
 GATED = ("lstm-b", "gru", "mut1", "mut2", "mut3")
 REVERSED = "encoder.reverse=true"
 
@@ -62,10 +66,22 @@ STUDIES: dict[str, Study] = {
             worst_gap("accuracy", ("lstm-b", "gru", "mut1"), ("tanh", "lstm-f"), 30),
             lead(0, "accuracy", "lstm-b", "lstm"),
         ),
-        "accuracy tanh 29.5, LSTM-f 29.3, LSTM 89.2, LSTM-b 90.2, GRU 89.6, MUT1 92.1 (Jozefowicz et al. 2015, "
-        "each the best of many trials)",
+        ARITHMETIC,
         variants=cells("tanh", "lstm-f", "lstm", "lstm-b", "gru", "mut1", sides=("encoder", "decoder")),
         measure=next_token_accuracy,
+    ),
+    "arithmetic-text": Study(
+        "Sums and differences among distracting letters as one running text, whose state is carried from line to line: "
+        "accuracy of the next token of an answer, by cell",
+        "arithmetic-text",
+        arithmetic_text,
+        (
+            worst_gap("accuracy", ("lstm-b", "gru", "mut1"), ("tanh", "lstm-f"), 30),
+            lead(0, "accuracy", "lstm-b", "lstm"),
+        ),
+        ARITHMETIC,
+        variants=cells("tanh", "lstm-f", "lstm", "lstm-b", "gru", "mut1", sides=("decoder",)),
+        measure=answer_accuracy,
     ),
     "counting": Study(
         "a^n b^n: trained on n up to 50, tested on n from 51 to 100",

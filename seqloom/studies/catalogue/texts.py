@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seqloom.studies.measures.texts import perplexities
 from seqloom.studies.sources.texts import SHAKESPEARE, penn_treebank, tiny_shakespeare
-from seqloom.studies.study import Study, at_most
+from seqloom.studies.study import Study, Variant, at_most
 
 STUDIES: dict[str, Study] = {
     "shakespeare-lstm": Study(
@@ -13,6 +13,7 @@ STUDIES: dict[str, Study] = {
         tiny_shakespeare,
         (at_most(1.65, "nats_per_token", stricter=1.558),),
         "1.558 (6-gram, Kneser-Ney); 1.4697 (nanoGPT on a GPU)",
+        variants={"": Variant(("train.epochs=9", "decoder.dropout=0.15"))},
     ),
     "shakespeare-gpt": Study(
         SHAKESPEARE,

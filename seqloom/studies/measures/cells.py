@@ -32,6 +32,34 @@ def next_token_accuracy(model: Predictor, data: Splits) -> Measures:
     return {"accuracy": 100 * correct / count, **evaluate_test_set(model, data)}
 
 
+def answer_accuracy(model: Predictor, data: Splits) -> Measures:
+    """Of a running text: how often the likeliest next token is right, of the tokens that count in its loss."""
+    import numpy as np
+    import torch
+
+    from seqloom.data.special_tokens import EOS
+    from seqloom.inference.running_text import CHUNK
+    from seqloom.tasks.text import RunningText
+    from seqloom.types import Padded, State
+
+    task = model.task
+    assert isinstance(task, RunningText)
+    lines = [np.append(task.target.encode(example.target), EOS) for example in test_examples(model, data)]
+    tokens = np.concat(lines)
+    text = torch.from_numpy(np.append(EOS, tokens)).to(model.device)
+    memory, right = model.model.encode(None, rows=1), []
+    state: State | None = None
+    with torch.no_grad():
+        for begin in range(0, len(tokens), CHUNK):
+            read, wanted = text[begin : begin + CHUNK + 1][:-1], text[begin + 1 : begin + CHUNK + 1]
+            output = model.model.decoder(
+                memory, Padded(read[None], torch.tensor([len(read)], device=text.device)), state
+            )
+            state = output.state
+            right.append((output.scores[0].argmax(-1) == wanted).cpu().numpy())
+    return {"accuracy": 100 * float(np.concat(right)[task.counted(tokens)].mean())}
+
+
 def accepted_lines(model: Predictor, data: Splits) -> Measures:
     """How many lines a^n b^n the model ends in the right place, given a^n b, by its likeliest tokens."""
     lines = [example.target for example in test_examples(model, data)]

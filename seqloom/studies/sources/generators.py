@@ -35,4 +35,15 @@ def examples_of(
     return make
 
 
+@cache
+def arithmetic_text(folder: Path) -> Splits:
+    """Sums and differences as lines of one text, "source=target"."""
+    from seqloom.data.generators.arithmetic import arithmetic
+
+    lines = [f"{example.source}={example.target}\n" for example in arithmetic(402_000)]
+    parts = {"train": lines[:400_000], "valid": lines[400_000:401_000], "test": lines[401_000:]}
+    files = [write_file(folder, f"arithmetic-{name}.txt", "".join(part)) for name, part in parts.items()]
+    return Splits(*files)
+
+
 dates = examples_of("dates", 30_000, 2_000)  # test strings are in neither of the other splits
