@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from seqloom.contracts.data import Task
-from seqloom.contracts.parts import Decoder
+from seqloom.contracts.parts import Decoder, Head
 from seqloom.contracts.search import Search
 from seqloom.types import Batch, Loss
 
@@ -25,6 +25,7 @@ class Objective(nn.Module, ABC):
 
     improves: ClassVar[str] = "loss"  # or "outputs": then a metric, not the loss, chooses the best checkpoint
     trains: ClassVar[str] = ""  # the names of the weights that it trains begin with this; all others stay as they are
+    steps: ClassVar[bool] = False  # whether it needs a decoder that writes token by token, which a head does not
     predict_options: Mapping[str, Any] = MappingProxyType({})  # with which a validation predicts
 
     @abstractmethod
@@ -38,6 +39,10 @@ class Objective(nn.Module, ABC):
             raise ValueError('compares tokens, but task.target is made of vectors; take "squared_error"')
         if decoder.trained_by and decoder.trained_by != name:
             raise ValueError(f'cannot train this decoder; take objective.type = "{decoder.trained_by}"')
+        if self.steps and isinstance(decoder, Head):
+            raise ValueError(
+                'needs a decoder that writes token by token, and this one answers at once; take "cross_entropy"'
+            )
         if self.improves == "outputs" and task.source is None:
             raise ValueError("improves answers to sources, which a language model does not have")
 

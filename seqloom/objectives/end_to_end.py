@@ -7,6 +7,8 @@ the outputs backwards; targets stay the same.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -19,6 +21,8 @@ from seqloom.types import Batch, Loss, Output, Padded
 
 class EndToEnd(Objective):
     """`top_k`: how many tokens are mixed. `delta`, `wait` and `longest` are those of `Annealing`."""
+
+    steps: ClassVar[bool] = True
 
     def __init__(
         self, *, top_k: int = 5, delta: int = 2, wait: float = 0.0, longest: int = 0, label_smoothing: float = 0.0

@@ -34,6 +34,7 @@ class ExpectedReward(Objective):
     """Without drop-out: the model sampled from is the one scored. Count: sources. Logs: reward, the mean per source."""
 
     improves: ClassVar[str] = "outputs"
+    steps: ClassVar[bool] = True
 
     def __init__(
         self,

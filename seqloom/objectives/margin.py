@@ -58,6 +58,7 @@ class BeamSearchOptimisation(Objective):
     """
 
     improves: ClassVar[str] = "outputs"
+    steps: ClassVar[bool] = True
 
     def __init__(
         self,

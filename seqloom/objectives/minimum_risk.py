@@ -26,6 +26,7 @@ class MinimumRisk(Objective):
     """Without drop-out: the model sampled from is the one scored. Count: sources. Logs: reward, expected under Q."""
 
     improves: ClassVar[str] = "outputs"
+    steps: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class Mixer(Objective):
     """Without drop-out where tokens are sampled. Count: tokens, given or sampled. Logs: reward, the mean; given, s."""
 
     improves: ClassVar[str] = "outputs"
+    steps: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ from seqloom.types import Batch, Loss, Padded
 
 class Rollouts(Objective):
     """Each of `rounds` + 1 equal parts of the training has the outputs of one more round; each batch draws a round."""
+
+    steps: ClassVar[bool] = True
 
     def __init__(self, *, rounds: int = 3, label_smoothing: float = 0.0):
         super().__init__()

@@ -15,7 +15,7 @@ training stays parallel. Inputs are chosen first, without a gradient; the loss i
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ class ScheduledSampling(Objective):
 
     form = "auto" takes two passes for decoders whose state grows.
     """
+
+    steps: ClassVar[bool] = True
 
     def __init__(
         self,

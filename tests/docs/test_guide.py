@@ -84,3 +84,35 @@ def test_every_part_that_a_recipe_can_name_is_in_the_table_or_written_out():
 def test_every_study_has_a_note():
     notes = (GUIDE.parent / "results-notes.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^### (\S+)$", notes, re.MULTILINE)) == set(STUDIES)
+
+
+OBJECTIVES = re.findall(
+    r"^\| `(\w+)` \|", (GUIDE / "objectives.md").read_text(encoding="utf-8").partition("## ")[0], re.MULTILINE
+)
+
+
+def check_with(recipe: str, objective: str, *settings: str) -> None:
+    ranked = ["search.rank_by=last"] if objective == "margin" else []
+    full = complete(override(read_recipe(recipe), [f"objective.type={objective}", *ranked, *settings]), recipe)
+    check_recipe(full)
+
+
+def test_the_first_eleven_objectives_train_decoders_that_read_their_whole_source():
+    assert len(OBJECTIVES) >= 11
+    for objective in OBJECTIVES[:11]:
+        for recipe, metric in (("g2p-small", "per"), ("g2p-transformer", "exact"), ("gnmt", "bleu")):
+            check_with(recipe, objective, f"train.select_by={metric}")
+
+
+@pytest.mark.parametrize("recipe", ["speech-transducer", "speech-ctc", "g2p-ssnt"])
+def test_transducers_take_marginal_alone(recipe):
+    check_with(recipe, "marginal")
+    for objective in {*parts("objectives")} - {"marginal", "margin", "squared_error"}:
+        with pytest.raises(SeqloomError, match='take objective.type = "marginal"'):
+            check_with(recipe, objective)
+
+
+@pytest.mark.parametrize("objective", [name for name in OBJECTIVES[:11] if name not in ("cross_entropy", "raml")])
+def test_heads_refuse_objectives_that_write_token_by_token(objective):
+    with pytest.raises(SeqloomError, match="answers at once|not running text or single answers"):
+        check_with("labels", objective, "train.select_by=accuracy")
