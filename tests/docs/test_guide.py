@@ -108,11 +108,11 @@ def test_the_first_eleven_objectives_train_decoders_that_read_their_whole_source
 def test_transducers_take_marginal_alone(recipe):
     check_with(recipe, "marginal")
     for objective in {*parts("objectives")} - {"marginal", "margin", "squared_error"}:
-        with pytest.raises(SeqloomError, match='take objective.type = "marginal"'):
+        with pytest.raises(SeqloomError, match=r'take objective.type = "marginal"'):
             check_with(recipe, objective)
 
 
 @pytest.mark.parametrize("objective", [name for name in OBJECTIVES[:11] if name not in ("cross_entropy", "raml")])
 def test_heads_refuse_objectives_that_write_token_by_token(objective):
-    with pytest.raises(SeqloomError, match="answers at once|not running text or single answers"):
+    with pytest.raises(SeqloomError, match=r"answers at once|not running text or single answers"):
         check_with("labels", objective, "train.select_by=accuracy")
