@@ -92,7 +92,7 @@ OBJECTIVES = re.findall(
 
 
 def check_with(recipe: str, objective: str, *settings: str) -> None:
-    ranked = ["search.rank_by=last"] if objective == "margin" else []
+    ranked = ["search.rank_by=last", "search.coverage_penalty=0.0"] if objective == "margin" else []
     full = complete(override(read_recipe(recipe), [f"objective.type={objective}", *ranked, *settings]), recipe)
     check_recipe(full)
 
