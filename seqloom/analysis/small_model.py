@@ -48,6 +48,9 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
     if objective.improves == "outputs":
         changes = [f"objective = cross_entropy ({kind} follows an estimate, not the gradient of its loss)"]
         recipe = {**recipe, "objective": {"type": "cross_entropy"}}
+    if recipe["task"].get("answers_after"):
+        changes.append('task.answers_after = "" (random tokens have no answers)')
+        recipe = {**recipe, "task": {**recipe["task"], "answers_after": ""}}
     check_recipe(recipe, trust)
     task = build_task(recipe, trust)
     source, target = stand_in(task.source), stand_in(task.target)

@@ -170,7 +170,9 @@ class TestTraining:
         elif "encoder" in full:
             data, verb, stdin = tsv(), "predict", "123\n"
         else:
-            data, verb, stdin = written("text.txt", "".join(f"{one}\n" for one, _ in pairs())), "generate", ""
+            sign = full["task"].get("answers_after", "")
+            lines = "".join(f"{one}{sign}\n" for one, _ in pairs())
+            data, verb, stdin = written("text.txt", lines), "generate", ""
         fine(command("train", name, "--data", data, "--out", "out", *sets(*changes)))
         answer = fine(command(verb, "out", stdin=stdin)).out
         assert len(answer) > 100 if full["task"]["type"] == "text" else answer.count("\n") == 1

@@ -168,7 +168,7 @@ def test_the_names_in_trainer_json_are_those_of_earlier_checkpoints(tmp_path: Pa
     assert stored.keys() == {"standing", "scalars", "order"}
     assert stored["standing"].keys() == {
         *("step", "epoch", "batch", "seconds", "validated", "stale", "halvings", "faults", "best", "window", "metrics"),
-        "budget",
+        *("budget", "first_phase", "first_loss"),
     }
     assert stored["standing"]["window"].keys() >= {"total", "count", "symbols", "since", "first"}
     assert stored["order"].keys() == {"optimiser", "ema", "seed", "tokens", "accumulate", "examples", "symbols"}
