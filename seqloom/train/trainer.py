@@ -111,7 +111,6 @@ class Trainer:
         """Train until a limit is reached, validations bring no more gain, or a signal comes."""
         for line in self.checkpointer.resume():
             self.display.say(line)
-        self.first_phase.begin()
         self.batches.start()
         self.interrupted = False  # whether any process was
         with self.interruption, self.display, closing(self.batches):
@@ -120,6 +119,7 @@ class Trainer:
             self.keep_to_time()  # resumed with other minutes, it may go on
             if not self.state.step:
                 self.validation.measure_start()
+            self.first_phase.begin()
             while not (stopped := self.schedule.reason_to_stop() or ("interrupted" if self.interrupted else "")):
                 self.update()
                 self.keep_to_time()

@@ -13,11 +13,12 @@ import seqloom
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
+from seqloom.data.special_tokens import EOS
 from seqloom.errors import SeqloomError
 from seqloom.storage.toml import read_toml
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
-from seqloom.studies.measures.cells import accepted_lines, next_token_accuracy
+from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
 from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
 from seqloom.studies.measures.pairs import by_length
 from seqloom.studies.page import estimates, gate_lines, paired_differences, write_page
@@ -154,6 +155,28 @@ def test_a_study_over_seeds_starts_each_from_the_run_of_its_seed(
     assert "seeds 1, 2" in page
     assert "further minus first, exact:" in page
     assert "of 2 seeds" in page
+
+
+def test_the_accuracy_of_answers_is_that_of_reading_the_text_token_by_token(tmp_path: Path) -> None:
+    lines = "".join(f"{one}+{one}={2 * one}\n" for one in range(60))
+    text = write_file(tmp_path, "sums.txt", lines)
+    model = seqloom.fit(
+        text, "arithmetic-text", out=tmp_path / "run", valid=text, as_written=True,
+        settings=["train.steps=30", "train.tokens=256", "decoder.size=16", "train.device=cpu"],
+    )  # fmt: skip
+    found = answer_accuracy(model, Splits(text, None, text))["accuracy"]
+    task, decoder = model.task, model.model.decoder
+    memory, right = model.model.encode(None, rows=1), []
+    state, token, answering = decoder.start(memory), torch.tensor([task.bos]), False
+    with torch.no_grad():
+        for character in lines:
+            wanted = EOS if character == "\n" else int(task.target.encode(character)[0])
+            scores, state = decoder.step(token, state, memory)
+            right += [int(scores.argmax()) == wanted] if answering else []
+            answering = character == "=" or (answering and character != "\n")
+            token = torch.tensor([wanted])
+    assert found == pytest.approx(100 * sum(right) / len(right))
+    assert 0 < found < 100
 
 
 def test_a_page_has_means_with_standard_errors_and_gains_seed_by_seed() -> None:

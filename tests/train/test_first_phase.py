@@ -140,7 +140,7 @@ def test_the_first_phase_is_that_of_a_model_without_softmax(tmp_path: Path, monk
         story_trainer(tmp_path / "linear", linear, learning_rate=RATE / 2, steps=8, checkpoint_every=3).fit()
     kept = ("kind", "step", "loss", "nll", "gradient_norm", "learning_rate")
     first, plain = (
-        [{key: line.get(key) for key in kept} for line in metrics(tiny_run(tmp_path / name)) if line["step"] <= 7]
+        [{key: line.get(key) for key in kept} for line in metrics(tiny_run(tmp_path / name)) if 0 < line["step"] <= 7]
         for name in ("phase", "linear")
     )
     assert first == plain
@@ -195,3 +195,11 @@ def test_an_encoder_within_another_may_have_a_first_phase() -> None:
     assert isinstance(inner, Encoder)
     training = Training(nn.ModuleList([Around(inner)]), CrossEntropy())
     assert FirstPhase(training, TrainingState()).encoder is inner
+
+
+def test_the_loss_before_the_first_update_is_that_of_the_whole_model(tmp_path: Path) -> None:
+    """Divergence is measured against it, after the first phase."""
+    for name, longest in (("phase", 0.5), ("none", 0.0)):
+        story_trainer(tmp_path / name, network(linear_start=longest), steps=1).fit()
+    first, second = (metrics(tiny_run(tmp_path / name))[0] for name in ("phase", "none"))
+    assert first == second

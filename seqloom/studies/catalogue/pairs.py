@@ -34,7 +34,7 @@ STUDIES: dict[str, Study] = {
         cmudict,
         (at_least(70, "exact"), at_most(7.5, "per")),
         "exact 79.8 (Transformer 2 x 256, table of the g2p-seq2seq project, nearly the same split)",
-        variants={"": Variant(("train.tokens=1024", "train.epochs=5", "encoder.dropout=0.0", "decoder.dropout=0.0"))},
+        variants={"": Variant(("train.tokens=1024", "train.epochs=12"))},
     ),
     "multi30k-transformer": Study(
         MULTI30K,
@@ -90,7 +90,7 @@ STUDIES: dict[str, Study] = {
         "gnmt",
         multi30k,
         (at_least(28, "bleu"),),
-        variants={"": Variant(("train.tokens=1024", "train.epochs=3.5"))},
+        variants={"": Variant(("train.tokens=1024",))},
     ),
     "gnmt-refined": Study(
         f"{MULTI30K}: the model of gnmt refined for GLEU, and trained by likelihood for as many updates",

@@ -87,7 +87,7 @@ STUDIES: dict[str, Study] = {
         examples_of("delaunay", 300_000, 10_000),
         (at_least(65, "triangles"), at_least(88, "triangle_coverage")),
         f"80.7, coverage 93.0 ({POINTERS})",
-        variants={"": Variant(("train.tokens=1024", "train.epochs=6"))},
+        variants={"": Variant(("train.tokens=1024", "train.epochs=13"))},
         picture=over_the_truth,
         shown=example_answers("delaunay"),
     ),

@@ -60,8 +60,8 @@ STUDIES: dict[str, Study] = {
         ),
         "none on these; CNN 69.5, CBT-NE 68.6, CBT-CN 63.4, single models (Kadlec et al. 2016)",
         variants={
-            f"{facts}, {pooling}": Variant((f"decoder.pooling={pooling}",), data=data)
-            for facts, data in (("one fact", cloze(1, 10)), ("two facts", cloze(2, 2, "en-10k")))
+            f"{facts}, {pooling}": Variant((f"decoder.pooling={pooling}", f"train.epochs={epochs}"), data=data)
+            for facts, epochs, data in (("one fact", 10, cloze(1, 10)), ("two facts", 20, cloze(2, 2, "en-10k")))
             for pooling in ("sum", "max")
         },
     ),
