@@ -23,8 +23,7 @@ from seqloom.analysis.learning_curves import learning_curves
 from seqloom.analysis.table import align_columns
 from seqloom.config.complete import complete
 from seqloom.config.recipes import difference
-from seqloom.errors import SeqloomError, nearest, show
-from seqloom.explain.terminal import visible
+from seqloom.errors import SeqloomError, nearest, printable, show
 from seqloom.storage.history import History
 
 # A seed decides what is held out, and so how long outputs may be; and each seed may start from a run of its own.
@@ -105,18 +104,18 @@ class Comparison:
         measures = list(dict.fromkeys(name for row in self.rows for name in row.best))
         lines = [["run", "parameters", "steps", "minutes", *measures, "what differs"]]
         for row in self.rows:
-            name = f"{visible(row.name)}{f' ({len(row.runs)} seeds)' if len(row.runs) > 1 else ''}"
+            name = f"{row.name}{f' ({len(row.runs)} seeds)' if len(row.runs) > 1 else ''}"
             size = "-" if row.parameters is None else f"{row.parameters:,}"
             values = [str(row.best.get(measure, "-")) for measure in measures]
             lines.append([name, size, f"{row.steps:,}", f"{row.minutes.mean:.1f}", *values, summarise(row.settings)])
         text = align_columns(lines, left=(0, len(lines[0]) - 1))
         better = "higher" if self.higher_is_better else "lower"
         text.append(f"Measured at each run's best validation by {self.by} ({better} is better).")
-        return "\n".join([*text, *map(str, self.pairings)])
+        return "\n".join([*text, *(printable(str(each)) for each in self.pairings)])
 
     def figure(self) -> Any:
         """The learning curves."""
-        return learning_curves(self.by, [(visible(row.name), row.runs) for row in self.rows])
+        return learning_curves(self.by, [(printable(row.name), row.runs) for row in self.rows])
 
     def save(self, path: Path | str) -> None:
         """The learning curves as PNG or SVG."""
@@ -195,7 +194,7 @@ def value_at(table: Any, key: str) -> str:
         table = table.get(name) if isinstance(table, dict) else None
     if isinstance(table, dict):
         table = table.get("type", table)
-    return "none" if table is None else visible(table) if isinstance(table, str) else show(table)
+    return "none" if table is None else table if isinstance(table, str) else show(table)
 
 
 def summarise(settings: dict[str, str]) -> str:

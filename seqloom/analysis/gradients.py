@@ -28,7 +28,6 @@ from seqloom.config.recipes import Overrides, override, read_recipe
 from seqloom.contracts import Cell
 from seqloom.data.special_tokens import SPECIAL
 from seqloom.errors import SeqloomError
-from seqloom.explain.terminal import visible
 from seqloom.nn.model import Model
 from seqloom.predictor import Predictor
 from seqloom.types import over_tensors
@@ -168,7 +167,7 @@ def flow_table(flows: Sequence[GradientFlow]) -> str:
     rows = [["steps back", *map(str, lags), "slope"]]
     for each in flows:
         for entry, norms in each.norms.items():
-            name = f"{visible(each.name)}: {each.about}" if entry == "hidden" else f"  {entry} state"
+            name = f"{each.name}: {each.about}" if entry == "hidden" else f"  {entry} state"
             rows.append([name, *(f"{10 ** norms[lag]:.1e}" for lag in lags), f"{slope(norms):.4f}"])
     ending = "Slope: the change of log10 |dL/dh| per step back; at -0.1 a gradient is ten times smaller ten steps back."
     return "\n".join([*align_columns(rows), ending])

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from seqloom.cli import options
+from seqloom.errors import printable
 
 
 @click.command()
@@ -30,7 +31,7 @@ def check(recipe: str, settings: tuple[str, ...], trust: bool) -> None:
 
     full = complete(override(read_recipe(recipe, trust), settings), recipe, trust)
     check_recipe(full, trust)
-    print(tomli_w.dumps(full), end="")
+    print("\n".join(map(printable, tomli_w.dumps(full).split("\n"))), end="")  # escapes are TOML, too
 
 
 def check_own_part(name: str, settings: tuple[str, ...], trust: bool) -> None:

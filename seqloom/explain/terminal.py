@@ -2,19 +2,17 @@
 
 from io import StringIO
 from math import exp
-from unicodedata import category
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, steers
 from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
 NARROWEST = 24
 MAP_ROWS = 16  # of the map of points
-REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # would turn around the rest of a line
 
 
 def render(explanation: Explanation, width: int = 100, colour: bool = False) -> str:
@@ -186,14 +184,11 @@ def shade(weight: float) -> str:
 
 def visible(text: str) -> str:
     """Text that cannot steer a terminal: controls as pictures, what has no picture as a replacement character."""
-    return "".join(map(printable, text))
+    return "".join(picture(character) if steers(character) else character for character in text)
 
 
-def printable(character: str) -> str:
-    kind = category(character)
-    if kind == "Cc":
-        return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
-    return "\ufffd" if kind in ("Cs", "Zl", "Zp") or character in REORDERING else character
+def picture(character: str) -> str:
+    return chr(0x2400 + ord(character)) if ord(character) < 32 else "\ufffd"
 
 
 def token_label(token: str) -> str:

@@ -19,6 +19,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from seqloom.errors import printable
+
 FRAME = 0.25  # seconds between two drawings of the panel
 SMOOTHING = 0.98  # decay of the average loss per update
 
@@ -184,19 +186,17 @@ class Display:
         return Panel(Group(bar, numbers, words), title=title, title_align="left", border_style="cyan", width=width)
 
     def line(self, text: str) -> None:
-        """Print a plain line, of printable characters only."""
+        """Print a plain line."""
         if self.stream:
-            print(printable(text), file=self.stream, flush=True)
+            try:
+                print(printable(text), file=self.stream, flush=True)
+            except OSError:  # nobody reads it any more: no reason to stop training
+                self.stream = None
 
 
 def on_terminal(stream: TextIO | None) -> bool:
     """Whether the stream can be drawn on."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") not in (None, "dumb", "unknown")
-
-
-def printable(text: str) -> str:
-    """The text without control characters: data may contain any, and a terminal would obey them."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def shorten(text: str, length: int = 120) -> str:

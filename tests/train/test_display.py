@@ -110,7 +110,7 @@ def test_plain_lines_never_hold_control_characters_even_if_the_data_or_the_envir
         display.end("done\x1b[0m")
     lines = stream.getvalue()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lines)
-    assert "sample: so urce  ->  [2Jprediction (reference: two lines)" in lines
+    assert r"sample: so\u0007urce\u000d -> \u001b[2Jprediction (reference: two\u000alines)" in lines
     assert "[bold]kept[/bold]" in lines
 
 

@@ -26,7 +26,7 @@ from seqloom.analysis.diagnosis.next_steps import next_steps
 from seqloom.analysis.diagnosis.picture import diagnosis_figure
 from seqloom.data.layout import Layout
 from seqloom.data.lines import paths_of
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, printable
 from seqloom.inference.evaluation import gather
 from seqloom.inference.loading import load_system
 from seqloom.inference.system import System
@@ -52,7 +52,8 @@ class Diagnosis:
     def __str__(self) -> str:
         found = [str(finding) for finding in self.findings] or ["Nothing stands out."]
         steps = ["What to try next:", *(f"  {command}" for command in self.next_steps)]
-        return "\n".join([f"{self.run}: {summary(self.curves)}", *self.facts, *self.notes, "", *found, "", *steps])
+        lines = [f"{self.run}: {summary(self.curves)}", *self.facts, *self.notes, "", *found, "", *steps]
+        return "\n".join(printable(line) for text in lines for line in text.split("\n"))
 
     def to_json(self) -> dict[str, Any]:
         findings = [asdict(finding) for finding in self.findings]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.errors import SeqloomError, UnreadableError, shown
+from seqloom.errors import SeqloomError, UnreadableError, printable, shown
 
 FULL_SCALE = {"int16": 2**15, "int32": 2**31}  # the integer that is 1.0
 CHANNELS = 64  # at most: a longer second axis must be time
@@ -83,7 +83,7 @@ def resampler(name: str, before: int, after: int) -> Any:
     if (before, after) not in RESAMPLED:
         RESAMPLED.add((before, after))
         message = f"{name} has {before:,} samples per second; like all of that rate it is resampled to {after:,}."
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
     return library("soxr").ResampleStream(before, after, 1, dtype="float32")
 
 
