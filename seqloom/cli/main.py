@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import click
 
-from seqloom.cli.messages import fail, in_one_line
+from seqloom.cli.messages import TRACEBACK, in_one_line
+from seqloom.errors import SeqloomError
 from seqloom.version import __version__
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -73,6 +74,11 @@ def show_completion(ctx: click.Context, option: click.Parameter, value: bool) ->
         ctx.exit()
 
 
+def show_traceback(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ[TRACEBACK] = "1"
+
+
 def flag(name: str, callback: Callback, about: str) -> Callable[[Command], Command]:
     return click.option(name, is_flag=True, expose_value=False, is_eager=True, callback=callback, help=about)
 
@@ -81,6 +87,7 @@ def flag(name: str, callback: Callback, about: str) -> Callable[[Command], Comma
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
 @flag("--install-completion", install_completion, "Install completion for the current shell.")
 @flag("--show-completion", show_completion, "Print the completion script of the current shell.")
+@flag("--traceback", show_traceback, f"Print the traceback of an error too, as {TRACEBACK}=1 does: for developers.")
 def app() -> None:
     """Sequence-to-sequence learning: from a file of pairs to a trained, explained, reusable model."""
 
@@ -90,14 +97,15 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:  # libgomp's 300,000 would slow down training 10-fold beside a busy process
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # before torch is imported
 
-    def run() -> None:
-        code = app(sys.argv[1:] or ["--help"], prog_name="seqloom", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)  # an Exit comes back as its code
+    def run() -> int:
+        try:
+            code = app(sys.argv[1:] or ["--help"], prog_name="seqloom", standalone_mode=False)
+        except click.Abort as abort:  # an interrupt, or an unexpected end of a file
+            raise abort.__cause__ or KeyboardInterrupt from None
+        except click.ClickException as error:
+            context = getattr(error, "ctx", None)
+            see = f"{context.command_path if context else 'seqloom'} --help"
+            raise SeqloomError(f"{error.format_message()} (see {see})") from error
+        return code if isinstance(code, int) else 0  # an Exit comes back as its code
 
-    try:
-        in_one_line(run)
-    except click.Abort:
-        sys.exit(130)
-    except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        fail(f"{error.format_message()} (see {context.command_path if context else 'seqloom'} --help)")
+    in_one_line(run)
