@@ -37,7 +37,7 @@ def read_recipe(name_or_path: str | Path, trust: bool = False) -> Recipe:
     path = known.get(name.replace("-", "_"), Path(name_or_path))
     if not path.exists() and path.suffix != ".toml" and len(path.parts) == 1:
         raise SeqloomError(f"{show(name)}: no such recipe, and no such file{nearest(name, packaged())}")
-    recipe = read_toml(path)
+    recipe = read_toml(path, own=True)
     if not trust:
         refuse_own_parts(recipe, f"{path}: ")
     return recipe

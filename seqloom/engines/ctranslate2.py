@@ -43,14 +43,14 @@ class CTranslate2(Engine):
 
         return cls(ctranslate2.Translator(str(folder), device="cpu", intra_threads=threads), **settings)
 
-    def find(
+    def compute(
         self,
         encoded: Sequence[Sequence[np.ndarray]],
         search: Search,
-        prefix: np.ndarray | None = None,
-        constraints: Sequence[Constraint] = (),
-        attention: bool = False,
-        details: bool = True,
+        prefix: np.ndarray | None,
+        constraints: Sequence[Constraint],
+        attention: bool,
+        details: bool,
     ) -> list[list[Hypothesis]]:
         search = supported(search)
         sources = [own for own, *_ in encoded]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqloom.config.assemble import Section
 from seqloom.config.build import build_part
+from seqloom.config.complete import fill
+from seqloom.config.discovery import Parameter
+from seqloom.config.settings import Data
 from seqloom.contracts import Task
-from seqloom.engines.engine import Engine, Manifest, load_engine
+from seqloom.engines.engine import AGAIN, Engine, Manifest, load_engine
 from seqloom.errors import SeqloomError
 from seqloom.inference.base import BasePredictor
 from seqloom.inference.system import System
@@ -32,10 +36,12 @@ class Exported(BasePredictor):
         if device not in ("auto", "cpu"):
             raise SeqloomError(f'device = "{device}": an exported model runs on the processor; leave it out')
         manifest = Manifest.read(path)
-        try:
-            table = {"type": "pairs", **manifest.recipe["task"]}
-            task: Task = build_part("tasks", table, f"{path / 'engine.json'}: recipe.task", trust)
-            manifest.recipe["search"]["type"], manifest.recipe["data"]["max_characters"]
-        except (KeyError, TypeError):
-            raise SeqloomError(f"{path / 'engine.json'}: its recipe is not whole; export the run again") from None
-        return cls(load_engine(path, manifest, threads), task.load(path), manifest, path, trust)
+        where, recipe = path / "engine.json", manifest.recipe
+        tables = [recipe.get(name) for name in ("task", "search", "data")]
+        if not all(isinstance(table, dict) for table in tables) or "type" not in recipe["search"]:
+            raise SeqloomError(f"{where}: its recipe is not whole; {AGAIN}")
+        recipe["data"] = fill(Parameter(Section(Data)), recipe["data"], f"{where}: recipe.data", trust)
+        task: Task = build_part("tasks", {"type": "pairs", **recipe["task"]}, f"{where}: recipe.task", trust)
+        engine = load_engine(path, manifest, threads)
+        engine.tokens = task.load(path).target.vocabulary
+        return cls(engine, task, manifest, path, trust)

@@ -30,21 +30,23 @@ class Onnx(Engine):
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # it raises its errors; printed, they would show names as they are
 
         def session(name: str) -> Any:
-            return onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+            return onnxruntime.InferenceSession(
+                str(folder / name), options, providers=["CPUExecutionProvider"], enable_fallback=0
+            )
 
         return cls(session("encoder.onnx"), OnnxDecoder(session("step.onnx"), **settings))
 
-    def find(
+    def compute(
         self,
         encoded: Sequence[Sequence[np.ndarray]],
         search: Search,
-        prefix: np.ndarray | None = None,
-        constraints: Sequence[Constraint] = (),
-        attention: bool = False,
-        details: bool = True,
+        prefix: np.ndarray | None,
+        constraints: Sequence[Constraint],
+        attention: bool,
+        details: bool,
     ) -> list[list[Hypothesis]]:
         sources = [own for own, *_ in encoded]
         memory = self.encode(Padded.stack(sources))

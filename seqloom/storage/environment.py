@@ -8,16 +8,21 @@ from typing import Any
 
 import torch
 
-from seqloom.storage.files import read_json, replace_file, saving, to_json
+from seqloom.errors import SeqloomError, show
+from seqloom.storage.files import RESTORE, read_json, replace_file, saving, to_json
 from seqloom.version import __version__
 
 NAME = "environment.json"
+MOST_THREADS = 1024  # beyond what any machine gains from; many more would crash torch
 
 
 def stored_threads(folder: Path) -> int:
     """How many threads a run was trained with; 0 if it is not known."""
     path = folder / NAME
-    return int(read_json(path).get("threads", 0)) if path.exists() else 0
+    count = read_json(path).get("threads", 0) if path.exists() else 0
+    if type(count) is not int or not 0 <= count <= MOST_THREADS:
+        raise SeqloomError(f"{path}: threads = {show(count)}: expected a number from 1 to {MOST_THREADS:,}; {RESTORE}")
+    return count
 
 
 def store_environment(folder: Path, **more: Any) -> list[str]:
@@ -35,7 +40,11 @@ def store_environment(folder: Path, **more: Any) -> list[str]:
     with saving(path):
         replace_file(path, to_json(now))
     return [
-        f"{name} was {before[name]} and is now {value}: results may differ from an unbroken run in the last bits"
+        f"{name} was {brief(before[name])} and is now {value}: results may differ from an unbroken run in the last bits"
         for name, value in now.items()
         if name in before and before[name] != value
     ]
+
+
+def brief(value: Any) -> str:
+    return value[:60] if isinstance(value, str) else show(value)

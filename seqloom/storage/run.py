@@ -25,7 +25,7 @@ from typing import Any
 
 from torch import Tensor
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.storage import files, weights
 from seqloom.storage.files import is_exported, partial_path, read_json, remove, saving, sync, to_json
 from seqloom.storage.toml import read_toml, write_toml
@@ -33,6 +33,11 @@ from seqloom.storage.weights import Weights
 from seqloom.version import __version__
 
 FORMAT = 1
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether this is the folder of a complete checkpoint; links are not followed."""
+    return re.fullmatch(r"step-\d{8,}", path.name) is not None and not path.is_symlink()
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,13 @@ class Run:
             raise SeqloomError(f"{path} is not a run folder: {reason}; a run folder is what `seqloom train` writes")
         version = read_json(path / "format.json").get("format")
         if not isinstance(version, int):
-            raise SeqloomError(f'{path / "format.json"}: "format" must be a whole number, not {json.dumps(version)}')
+            raise SeqloomError(f'{path / "format.json"}: "format" must be a whole number, not {show(version)}')
         if version > FORMAT:
             raise SeqloomError(
                 f"{path} has run format {version}, this seqloom ({__version__}) reads up to {FORMAT}: "
                 "upgrade seqloom to use it"
             )
+        files.refuse_links(path / "checkpoints", path / "metrics.jsonl")
         run = cls(path)
         if writing:
             run._clear_leftovers()
@@ -144,7 +150,7 @@ class Run:
         """The complete checkpoints, oldest first."""
         if not self._folder.is_dir():
             return []
-        found = [Checkpoint(path) for path in self._folder.iterdir() if re.fullmatch(r"step-\d{8,}", path.name)]
+        found = [Checkpoint(path) for path in self._folder.iterdir() if is_checkpoint(path)]
         return sorted(found, key=lambda checkpoint: checkpoint.step)
 
     def newest(self) -> Checkpoint | None:
@@ -183,7 +189,10 @@ class Run:
             remove(partial)
             try:
                 shutil.copytree(
-                    self.path, partial, ignore=shutil.ignore_patterns("checkpoints", self.weights.name, ".*")
+                    self.path,
+                    partial,
+                    symlinks=True,
+                    ignore=shutil.ignore_patterns("checkpoints", self.weights.name, ".*"),
                 )
                 files.write(partial / self.weights.name, weights.to_bytes(tensors))
                 os.rename(partial, path)  # over an empty folder too

@@ -14,10 +14,13 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from seqloom.errors import SeqloomError
-from seqloom.storage.files import replace_file, saving
+from seqloom.errors import SeqloomError, one_line
+from seqloom.storage.files import MEGABYTE, check_regular, replace_file, saving
 
 Weights = dict[str, Tensor]
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)  # each can stand for another
+HEADER = 16 * MEGABYTE  # bytes of names and shapes: enough for a hundred thousand tensors
+COPY = "copy it again or use another checkpoint"
 
 
 @contextmanager
@@ -61,18 +64,24 @@ def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(stored)
 
 
+def check_file(path: Path) -> None:
+    """Refuse what is no safetensors file by its kind and the length of its header, before a library reads it."""
+    if not path.exists() and not path.is_symlink():
+        raise SeqloomError(f"{path}: no such weights file; the training of this run is not finished, or has failed")
+    check_regular(path, COPY)
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > HEADER:
+        raise SeqloomError(f"{path}: not a complete safetensors file (a header of {length:,} bytes); {COPY}")
+
+
 def read(path: Path) -> Weights:
     """The tensors of a safetensors file."""
+    check_file(path)
     try:
         return safetensors.torch.load_file(path)
-    except FileNotFoundError:
-        raise SeqloomError(
-            f"{path}: no such weights file; the training of this run is not finished, or has failed"
-        ) from None
-    except (safetensors.SafetensorError, OSError) as problem:
-        raise SeqloomError(
-            f"{path}: not a complete safetensors file ({problem}); copy it again or use another checkpoint"
-        ) from None
+    except Exception as problem:  # of the library, or of torch for a type of numbers that it does not have
+        raise SeqloomError(f"{path}: not a complete safetensors file ({one_line(problem)}); {COPY}") from None
 
 
 def save_file(tensors: Mapping[str, Tensor], path: Path | str) -> None:
@@ -88,6 +97,14 @@ def load_file(module: nn.Module, path: Path | str) -> None:
 
 def load(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
     """Load weights into a module. Every name and shape must fit, else nothing is changed."""
+    state = module.state_dict()
+    with torch.no_grad():
+        for name, value in fit_weights(module, weights, origin).items():
+            state[name].copy_(value)
+
+
+def fit_weights(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> Weights:
+    """The weights under the names and in the number types of a module; its own values are not looked at."""
     state = module.state_dict()
     found: dict[str, str] = {}  # name in the module -> name in the file
     for name, others in aliases(module).items():
@@ -118,9 +135,24 @@ def load(module: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -
             f'{origin}: tensor "{name}" has shape {theirs}, the model expects {ours}; '
             "use the recipe it was trained with"
         )
-    with torch.no_grad():
-        for name, stored in found.items():
-            state[name].copy_(weights[stored])
+    for name, stored in found.items():
+        wanted, given = state[name].dtype, weights[stored].dtype
+        if wanted != given and not {wanted, given} <= {*FLOATS}:
+            raise SeqloomError(
+                f'{origin}: tensor "{stored}" holds {kind(given)} values, the model expects {kind(wanted)}; '
+                "use the recipe it was trained with"
+            )
+    return {name: weights[stored].to(state[name].dtype) for name, stored in found.items()}
+
+
+def kind(number: torch.dtype) -> str:
+    """float32, int64."""
+    return str(number).removeprefix("torch.")
+
+
+def outline(weights: Weights) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    """Shapes and types of numbers, by name."""
+    return {name: (value.shape, value.dtype) for name, value in weights.items()}
 
 
 def average(paths: Sequence[Path | str]) -> Weights:
@@ -132,7 +164,7 @@ def average(paths: Sequence[Path | str]) -> Weights:
     sums = {name: value.double() for name, value in first.items() if value.is_floating_point()}
     for file in files[1:]:
         weights = read(file)
-        if {name: value.shape for name, value in weights.items()} != {n: v.shape for n, v in first.items()}:
+        if outline(weights) != outline(first):
             raise SeqloomError(f"{file} and {files[0]} are not checkpoints of one model: their tensors differ")
         for name, total in sums.items():
             total += weights[name].double()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError
+from seqloom.storage.files import RESTORE
 
 Scalars = dict[str, float]  # the numbers of an optimiser's state
 
@@ -39,7 +40,9 @@ class NamedOptimiser:
         ]
         rate: dict[str, Any] = {"lr": settings.learning_rate}
         fused = self.parameters[0].device.type in ("cpu", "cuda")  # one kernel for the whole update
+        self.parts = {"step", "exp_avg", "exp_avg_sq"}  # of the state of a parameter
         if settings.optimiser == "sgd":
+            self.parts = {"momentum_buffer"}
             self.torch: torch.optim.Optimizer = torch.optim.SGD(groups, **rate, momentum=settings.momentum, fused=fused)
         elif settings.optimiser == "adam":
             self.torch = torch.optim.Adam(groups, **rate, betas=settings.betas, fused=fused)
@@ -88,16 +91,31 @@ class NamedOptimiser:
         numbers = {name: number for number, name in enumerate(self.names)}
         states: dict[int, dict[str, Any]] = {}
         for key, value in {**tensors, **scalars}.items():
-            name, part = key.rsplit("/", 1)
+            name, _, part = key.rpartition("/")
             if name not in numbers:
                 raise SeqloomError(
                     f'{origin}: "{name}" is not a parameter of this model; resume with the recipe of the run'
                 )
             expected = self.parameters[numbers[name]].shape
-            if isinstance(value, Tensor) and value.dim() and value.shape != expected:
+            if isinstance(value, Tensor) and value.shape != (() if part == "step" else expected):
                 raise SeqloomError(
                     f'{origin}: "{key}" has shape {tuple(value.shape)}, the model expects {tuple(expected)}; '
                     "resume with the recipe of the run"
                 )
+            if not is_number(value, part):
+                raise SeqloomError(f'{origin}: "{key}" is no state of this optimiser; {RESTORE}')
             states.setdefault(numbers[name], {})[part] = value
+        for number, state in states.items():
+            if state.keys() != self.parts:
+                raise SeqloomError(
+                    f'{origin}: "{self.names[number]}" has {", ".join(sorted(state))}; expected '
+                    f"{', '.join(sorted(self.parts))}; {RESTORE}"
+                )
         self.torch.load_state_dict({"state": states, "param_groups": self.torch.state_dict()["param_groups"]})
+
+
+def is_number(value: Any, part: str) -> bool:
+    """Whether a value of a stored state can be computed with; a number of steps is 0 or more."""
+    if isinstance(value, Tensor):
+        return value.is_floating_point() and (part != "step" or bool(value >= 0))
+    return part == "step" and type(value) in (int, float) and value >= 0

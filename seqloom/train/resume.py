@@ -14,17 +14,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
+
 from seqloom.config.settings import Settings
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.storage import weights
 from seqloom.storage.environment import store_environment
+from seqloom.storage.files import RESTORE
 from seqloom.storage.run import Checkpoint, Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches
 from seqloom.train.optimiser import NamedOptimiser
 from seqloom.train.state import TrainingState
 from seqloom.train.training import Training
-from seqloom.types import flatten, nest
+from seqloom.types import State, flatten, nest
 
 WEIGHT, CARRIED = "/weight", "carried/"
 
@@ -70,11 +73,12 @@ class Checkpointer:
     def load(self, checkpoint: Checkpoint) -> list[str]:
         """Load a checkpoint, or say why it does not fit; lines for the display."""
         trainer, model, tensors = checkpoint.trainer(), checkpoint.model(), checkpoint.optimiser()
-        before, device = trainer["order"], self.training.device
-        if before["optimiser"] != self.settings.optimiser or before["ema"] != bool(self.settings.ema):
+        numbers, device = f"{checkpoint.path / 'trainer.json'}", self.training.device
+        before, scalars = (table_of(trainer, name, numbers) for name in ("order", "scalars"))
+        if before.get("optimiser") != self.settings.optimiser or before.get("ema") != bool(self.settings.ema):
             raise SeqloomError(
-                f"{checkpoint.path}: was trained with optimiser {before['optimiser']} and "
-                f"ema {'on' if before['ema'] else 'off'}; resume with these, or begin another run"
+                f"{checkpoint.path}: was trained with optimiser {before.get('optimiser')} and "
+                f"ema {'on' if before.get('ema') else 'off'}; resume with these, or begin another run"
             )
         own = {key.removesuffix(WEIGHT): tensors.pop(key) for key in list(tensors) if key.endswith(WEIGHT)}
         carried = {
@@ -84,11 +88,13 @@ class Checkpointer:
         self.training.objective.make_room(named)
         weights.load(self.training, {f"model.{name}": value for name, value in model.items()} | own, checkpoint.path)
         if self.training.average:
-            self.training.average.weights = {name: value.to(device) for name, value in model.items()}
-        self.optimiser.load(tensors, trainer["scalars"], str(checkpoint.path / "optimiser.safetensors"))
-        self.state.restore(trainer["standing"])
+            fitted = weights.fit_weights(self.training.model, model, checkpoint.path)
+            self.training.average.weights = {name: value.to(device) for name, value in fitted.items()}
+        self.optimiser.load(tensors, scalars, str(checkpoint.path / "optimiser.safetensors"))
+        self.state.restore(trainer.get("standing"), f"{numbers}: standing")
         changed = [name for name, value in self.order().items() if before.get(name, value) != value]
-        self.batches.carried = {} if changed else processes.own_states(nest(carried))
+        states = carried_states(carried, self.training.model, checkpoint)
+        self.batches.carried = {} if changed else processes.own_states(states)
         return [f"{', '.join(changed)} changed: the batches are not those of an unbroken run"] if changed else []
 
     def order(self) -> dict[str, Any]:
@@ -103,3 +109,26 @@ class Checkpointer:
             "examples": len(corpus),
             "symbols": int(corpus.lengths[:, 1].sum()),
         }
+
+
+def table_of(trainer: dict[str, Any], name: str, origin: str) -> dict[str, Any]:
+    """One of the objects in trainer.json."""
+    found = trainer.get(name)
+    if not isinstance(found, dict):
+        raise SeqloomError(f"{origin}: {name} = {show(found)}: expected an object; {RESTORE}")
+    return found
+
+
+def carried_states(tensors: weights.Weights, model: Any, checkpoint: Checkpoint) -> State:
+    """The states of a running text, by the places of micro-batches in their update."""
+    if not tensors:
+        return {}
+    with torch.no_grad():
+        first = flatten(model.decoder.start(model.encode(None, 1)))
+    shapes = {name: value.shape[1:] for name, value in first.items()}  # without rows
+    for place in {name.partition("/")[0] for name in tensors}:
+        found = {name: tensors[key].shape[1:] for name in shapes if (key := f"{place}/{name}") in tensors}
+        tables = any(key.startswith(f"{place}/{name}/") for name in shapes for key in tensors)
+        if not place.isdecimal() or found != shapes or tables:
+            raise SeqloomError(f"{checkpoint.path}: {CARRIED}{place} is no state of this decoder; {RESTORE}")
+    return nest(tensors)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
+from typing_extensions import TypedDict  # that of typing, before Python 3.12, is not what pydantic needs
+
+from seqloom.errors import SeqloomError, show
+from seqloom.storage.files import RESTORE
 from seqloom.storage.history import Results
+from seqloom.values import check
 
 
 @dataclass
@@ -24,6 +29,14 @@ class Budget:
     validating: float = 0.0  # seconds of all validations
 
 
+class Best(TypedDict):
+    """A validation among the best."""
+
+    step: int
+    value: float
+    results: Results
+
+
 @dataclass
 class TrainingState:
     """How far a training is. Stored in the trainer.json of a checkpoint, under these names."""
@@ -38,26 +51,32 @@ class TrainingState:
     first_phase: bool = False  # whether it is in the first phase that its encoder has
     first_loss: float | None = None  # the lowest validation loss of the first phase
     faults: int = 0  # updates in a row that were not finite
-    best: list[dict[str, Any]] = field(default_factory=list)  # {"step", "value", "results"}, best first
+    best: list[Best] = field(default_factory=list)  # best first
     window: dict[str, float] = field(default_factory=dict)  # sums since the last line of metrics.jsonl
     metrics: int = 0  # bytes of metrics.jsonl
     budget: Budget | None = None  # with a limit in minutes
 
-    def restore(self, stored: dict[str, Any]) -> None:
-        """Take the numbers of a checkpoint."""
-        vars(self).update(vars(TrainingState(**stored)))
-        if isinstance(self.budget, dict):
-            self.budget = Budget(**self.budget)
+    def restore(self, stored: Any, origin: str) -> None:
+        """Take the numbers of a checkpoint, or say what is wrong with them."""
+        if not isinstance(stored, dict):
+            raise SeqloomError(f"{origin} = {show(stored)}: expected an object; {RESTORE}")
+        types = get_type_hints(TrainingState)
+        found: dict[str, Any] = {}
+        for name, value in stored.items():
+            if name not in types or (isinstance(value, (int, float)) and not value >= 0):  # not: NaN
+                raise SeqloomError(f"{origin}.{name} = {show(value)}: no number of a training; {RESTORE}")
+            found[name] = check(types[name], value, f"{origin}.{name}")
+        vars(self).update(vars(TrainingState(**found)))
 
     def add_validation(self, results: Results, value: float, *, sign: float, keep: int) -> bool:
         """Add a validation to the `keep` best; whether it is the best so far. The sign is +1 if higher is better."""
         finite = math.isfinite(value)
 
-        def rank(entry: dict[str, Any]) -> tuple[float, float, int]:
+        def rank(entry: Best) -> tuple[float, float, int]:
             """Best first. Among equals the lower loss wins: a metric may stay at zero for long."""
             return -sign * entry["value"], entry["results"].get("loss", 0.0), entry["step"]
 
-        entry = {"step": self.step, "value": value, "results": results}
+        entry: Best = {"step": self.step, "value": value, "results": results}
         gain = finite and (not self.best or rank(entry) < rank(self.best[0]))
         self.validated = self.step
         self.stale = 0 if gain else self.stale + 1

@@ -303,7 +303,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         (lambda: compare([]), "no run to compare"),
         (lambda: compare([tmp_path]), "is not a run folder"),
         (lambda: compare([run.path], by="exat"), 'did you mean "exact"'),
-        (lambda: compare([bare.path]), "metrics.jsonl: cannot be read"),
+        (lambda: compare([bare.path]), "metrics.jsonl cannot be read"),
         (lambda: compare([broken.path]), "metrics.jsonl, line 1: expected"),
         (lambda: compare([cut.path]), "not a complete safetensors file"),
     ):

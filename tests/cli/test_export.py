@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -180,7 +181,8 @@ def test_a_crash_leaves_no_folder(transformer, monkeypatch):
     ("file", "content", "reason"),
     [
         ("engine.json", "{", "cannot be read"),
-        ("engine.json", "[]", '"format" must be a whole number, not null'),
+        ("engine.json", "[]", "must hold a JSON object"),
+        ("engine.json", "{}", '"format" must be a whole number, not null'),
         ("engine.json", '{"format": 99}', "has export format 99"),
         ("engine.json", '{"format": 1, "engine": "steam"}', '"engine" is "steam"; expected one of ctranslate2, onnx'),
         ("engine.json", '{"format": 1, "engine": "onnx"}', '"settings" must be an object'),
@@ -205,6 +207,11 @@ def test_a_damaged_folder_is_one_line(command, broken, file, content, reason):
         ({"settings": {}}, "its model cannot be read"),
         ({"settings": {"eos": 3, "what": 1}}, "its model cannot be read"),
         ({"engine": "onnx"}, "its model cannot be read"),
+        ({"engine": ["onnx"]}, '"engine" is ["onnx"]'),
+        ({"settings": {"eos": "3"}}, 'settings.eos = "3": expected a number'),
+        ({"settings": {"eos": 1e308}}, "settings.eos = 1e+308: expected a number"),
+        ({"recipe": {"task": 3, "search": {"type": "beam"}, "data": {}}}, "its recipe is not whole"),
+        ({"recipe": {"task": {}, "search": [], "data": {}}}, "its recipe is not whole"),
     ],
 )
 def test_a_foreign_manifest_is_one_line(command, broken, change, reason):
@@ -217,6 +224,56 @@ def test_a_model_of_the_right_size_that_is_none_is_one_line(command, broken):
     size = (broken / "model/model.bin").stat().st_size
     written(broken / "model/model.bin", b"\xff" * size)
     assert "its model cannot be read" in command("predict", broken, stdin="123\n").complaint
+
+
+def test_a_folder_with_a_link_or_a_pipe_is_one_line(command, broken):
+    model = broken / "model/model.bin"
+    model.unlink()
+    model.symlink_to("/dev/zero")
+    assert "model.bin is missing or damaged" in command("predict", broken, stdin="123\n").complaint
+    model.unlink()
+    os.mkfifo(model)
+    assert "model.bin is missing or damaged" in command("predict", broken, stdin="123\n").complaint
+    manifest = broken / "engine.json"
+    manifest.rename(broken / "moved")
+    manifest.symlink_to("moved")
+    assert "engine.json cannot be read (it is a symbolic link" in command("predict", broken, stdin="123\n").complaint
+
+
+def test_a_recipe_with_values_of_other_types_is_one_line(command, broken):
+    content = json.loads((broken / "engine.json").read_text())
+    content["recipe"]["data"]["max_characters"] = "many"
+    written(broken / "engine.json", json.dumps(content))
+    assert "engine.json: recipe.data.max_characters" in command("predict", broken, stdin="123\n").complaint
+
+
+@ENGINES
+def test_a_model_that_fails_or_writes_tokens_beyond_its_vocabulary_is_one_line(folders, engine, monkeypatch):
+    model = seqloom.load(folders[engine])
+    whole = model.system.model.tokens
+    assert whole == model.task.target.vocabulary
+    model.system.model.tokens = 5
+    with pytest.raises(SeqloomError, match="writes tokens that its vocabulary of 5 lacks"):
+        model.predict(["123"])
+    monkeypatch.setattr(type(model.system.model), "compute", lambda *_: [][0])
+    with pytest.raises(SeqloomError, match="the exported model cannot be computed"):
+        model.predict(["123"])
+
+
+def test_a_graph_with_other_names_is_one_line(command, folders):
+    """The library would print to standard output that it tries again."""
+    shutil.copytree(folders["onnx"], "broken")
+    step = Path("broken/model/step.onnx")
+    whole = step.read_bytes()
+    for before, after, reason in (
+        (b"MatMul", b"Mat\xabul", "its model cannot be read"),
+        (b"logits", b"\x1b[2Jxx", "cannot be computed"),
+    ):
+        assert before in whole
+        step.write_bytes(whole.replace(before, after))
+        outcome = command("predict", "broken", stdin="123\n")
+        assert reason in outcome.complaint
+        assert outcome.out == ""
 
 
 def test_an_engine_that_is_not_installed_is_one_line(command, folders, monkeypatch):

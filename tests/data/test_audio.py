@@ -240,7 +240,16 @@ class TestLearned:
         assert "source.audio.json cannot be read" in complaint(Audio().load, tmp_path, "source")
         short = {"mean": [0.0] * 39, "deviation": [1.0] * 39}
         zero, wild = ({"mean": [0.0] * 40, "deviation": [number] * 40} for number in (0.0, float("nan")))
-        for content in ("[]", "{", '{"mean": 3}', json.dumps(short), json.dumps(zero), json.dumps(wild)):
+        for content in ("[]", "{"):
+            (tmp_path / "source.audio.json").write_text(content)
+            assert "expected the statistics of audio" in complaint(Audio().load, tmp_path, "source")
+        for content in (
+            '{"mean": 3}',
+            '{"mean": {}, "deviation": null}',
+            json.dumps(short),
+            json.dumps(zero),
+            json.dumps(wild),
+        ):
             (tmp_path / "source.audio.json").write_text(content)
             assert "no statistics for this codec" in complaint(Audio().load, tmp_path, "source")
 

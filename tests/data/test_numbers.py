@@ -102,7 +102,17 @@ def test_saving_and_loading_keep_the_width(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["source.numbers.json"]
     assert Numbers().load(tmp_path, "source").features == 3
     assert "target.numbers.json cannot be read" in complaint(Numbers().load, tmp_path, "target")
-    for content in ("[]", "{", '{"features": "2"}', '{"features": 0}', '{"features": true}', "{}"):
+    for content in ("[]", "{"):
+        (tmp_path / "source.numbers.json").write_text(content)
+        assert "expected the width of numbers" in complaint(Numbers().load, tmp_path, "source")
+    for content in (
+        '{"features": "2"}',
+        '{"features": 1e9}',
+        '{"features": 1000000000}',
+        '{"features": 0}',
+        '{"features": true}',
+        "{}",
+    ):
         (tmp_path / "source.numbers.json").write_text(content)
         assert "has no width of numbers" in complaint(Numbers().load, tmp_path, "source")
     assert "could not write" in complaint(Numbers().fit(["1"]).save, tmp_path / "missing", "source")

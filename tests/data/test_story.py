@@ -76,11 +76,19 @@ def test_what_is_saved_is_read_back(codec, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["nonsense", "[]", '{"words": ["a"]}', '{"words": [], "width": 3}', '{"words": [1], "width": 3}']
+    "content",
+    [
+        "nonsense",
+        "[]",
+        '{"words": ["a"]}',
+        '{"words": [], "width": 3}',
+        '{"words": [1], "width": 3}',
+        '{"words": ["a"], "width": 1000000000}',
+    ],
 )
 def test_a_damaged_file_is_one_line(tmp_path, content):
     (tmp_path / "source.story.json").write_text(content)
-    with pytest.raises(SeqloomError, match="has no words of stories"):
+    with pytest.raises(SeqloomError, match=r"source\.story\.json.*words of stories"):
         Story().load(tmp_path, "source")
     with pytest.raises(SeqloomError, match="cannot be read"):
         Story().load(tmp_path, "target")

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from seqloom.data.codecs import vocabularies
 from seqloom.data.codecs.text import Text
 from seqloom.data.special_tokens import BOS, EOS, PAD, SPECIAL, UNK
 from seqloom.errors import SeqloomError
@@ -229,3 +230,38 @@ def test_a_word_is_complete_when_a_space_follows_and_a_character_at_once():
     assert FITTED["bpe"].decode(feed.close()) == "  "
     with pytest.raises(SeqloomError, match="expected a string"):
         feed.feed(b"the")
+
+
+def hostile_tokenizers(units):
+    """A saved vocabulary with something in it that the library would do and we never ask for."""
+    content = json.loads(vocabularies.to_bytes(FITTED[units]._model))
+    endless = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": "b"}
+    padding = {"strategy": {"Fixed": 10**12}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+               "pad_type_id": 0, "pad_token": "x"}  # fmt: skip
+    token = {"id": 0, "content": "a", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+             "special": True}  # fmt: skip
+    model, vocabulary = content["model"], content["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    foreign = {"bpe": "\U0001f9f5", "byte": "\U0001f9f5", "char": "ab", "word": SPECIAL[0]}[units]
+    return [
+        {**content, "normalizer": endless},
+        {**content, "padding": padding},
+        {**content, "added_tokens": [token]},
+        {**content, "model": {**model, "unk_token": "nothing"}},
+        {**content, "model": {**model, "vocab": {**vocabulary, last: 10**6}}},
+        {
+            **content,
+            "model": {**model, "vocab": {**vocabulary, foreign: len(vocabulary) + (units == "word")}, "merges": []},
+        },
+        {**content, "model": {**model, "vocab": {}}},
+        {**content, "model": None},
+        {**content, "pre_tokenizer": {"type": "Punctuation", "behavior": "Isolated"}},
+    ]
+
+
+@pytest.mark.parametrize("units", ["char", "word", "bpe", "byte"])
+def test_a_vocabulary_that_does_more_than_ours_is_refused(tmp_path, units):
+    for content in hostile_tokenizers(units):
+        (tmp_path / "source.tokenizer.json").write_text(json.dumps(content))
+        with pytest.raises(SeqloomError, match=r"source\.tokenizer\.json is not a vocabulary"):
+            Text(units=units).load(tmp_path, "source")

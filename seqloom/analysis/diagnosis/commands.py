@@ -60,8 +60,8 @@ class Commands:
         tables = [(name, self.recipe.get(name, {})) for name in ("encoder", "decoder")]
         while tables:
             key, table = tables.pop(0)
-            if "dropout" in table:
-                yield f"{key}.dropout", float(table["dropout"])
+            if isinstance(rate := table.get("dropout"), (int, float)):
+                yield f"{key}.dropout", float(rate)
             tables += [(f"{key}.{name}", each) for name, each in table.items() if isinstance(each, dict)]
 
     def byte_pairs(self) -> str:

@@ -43,15 +43,16 @@ class Rates:
         settings = history.recipe.get("train", {})
         updates = max((line["step"] for line in history.lines), default=0)
         norms = sorted(line["gradient_norm"] for line in lines if line.get("gradient_norm") is not None)
-        clipped = [line["clipped"] for line in lines if "clipped" in line and 2 * line["step"] > updates]
+        rates = [line["learning_rate"] for line in lines if line.get("learning_rate") is not None]
+        clipped = [line["clipped"] for line in lines if line.get("clipped") is not None and 2 * line["step"] > updates]
         return cls(
             peak=float(settings.get("learning_rate", 1e-3)),
-            usual=USUAL[settings.get("optimiser", "adamw")],
-            highest=max((line["learning_rate"] for line in lines if "learning_rate" in line), default=None),
+            usual=USUAL.get(settings.get("optimiser", "adamw"), USUAL["adamw"]),
+            highest=max(rates, default=None),
             warmup=int(settings.get("warmup", 100)),
             updates=updates,
             clipped=sum(clipped) / len(clipped) if clipped else None,
-            skipped=int(sum(line.get("skipped", 0) for line in lines)),
+            skipped=int(sum(line.get("skipped") or 0 for line in lines)),
             gradient_norm=norms[len(norms) // 2] if norms else None,
         )
 

@@ -7,7 +7,6 @@ of a file, (samples, rate), or samples at the codec's rate: float from -1 to 1 o
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +17,7 @@ from seqloom.contracts import Codec, Feed
 from seqloom.data.codecs.sound import from_file, from_python, is_path, library, read_content, resampler
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.errors import SeqloomError, UnreadableError
-from seqloom.storage.files import replace_file, saving, to_json
+from seqloom.storage.files import read_json, replace_file, saving, to_json
 
 CONSTANT = 1e-3  # a band with a smaller deviation is not scaled up
 
@@ -118,12 +117,10 @@ class Audio(Codec):
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)
+        learned = read_json(path, remedy="expected the statistics of audio")
         try:
-            learned = json.loads(path.read_text(encoding="utf-8"))
             mean, deviation = (np.array(learned[key], dtype=np.float32) for key in ("mean", "deviation"))
-        except OSError as error:
-            raise SeqloomError(f"{path} cannot be read: {error.strerror}; expected the statistics of audio") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             mean = deviation = np.zeros(0, dtype=np.float32)
         fits = mean.shape == deviation.shape == (self.mels,) and np.isfinite([mean, deviation]).all()
         if not fits or deviation.min() <= 0:

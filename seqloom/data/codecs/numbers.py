@@ -6,7 +6,6 @@ number. In a file, vectors are separated by spaces and components by commas: "0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +15,9 @@ import numpy as np
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
 from seqloom.errors import SeqloomError, UnreadableError, shown
-from seqloom.storage.files import replace_file, saving, to_json
+from seqloom.storage.files import read_json, replace_file, saving, to_json
+
+WIDEST = 1_000_000  # components of a vector
 
 
 class Numbers(Codec):
@@ -79,13 +80,8 @@ class Numbers(Codec):
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)
-        try:
-            features = json.loads(path.read_text(encoding="utf-8"))["features"]
-        except OSError as error:
-            raise SeqloomError(f"{path} cannot be read: {error.strerror}; expected the width of numbers") from None
-        except (ValueError, KeyError, TypeError):
-            features = None
-        if type(features) is not int or features < 1:
+        features = read_json(path, remedy="expected the width of numbers").get("features")
+        if type(features) is not int or not 1 <= features <= WIDEST:
             raise SeqloomError(f'{path} has no width of numbers; expected {{"features": 2}} or the like')
         self._features = features
         return self

@@ -7,7 +7,6 @@ case, without marks at their end. An answer is a word ("hallway", or "milk,footb
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -20,9 +19,10 @@ from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
 from seqloom.data.special_tokens import PAD, SPECIAL, UNK, UNKNOWN, before_eos
 from seqloom.errors import SeqloomError, UnreadableError, shown
-from seqloom.storage.files import replace_file, saving, to_json
+from seqloom.storage.files import LARGE, read_json, replace_file, saving, to_json
 
 MARKS = ".,;:?!"
+WIDEST = 10_000  # words of a sentence
 
 
 class Story(Codec):
@@ -109,15 +109,10 @@ class Story(Codec):
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)
-        try:
-            learned = json.loads(path.read_text(encoding="utf-8"))
-            words, width = learned["words"], learned["width"]
-        except OSError as error:
-            raise SeqloomError(f"{path} cannot be read: {error.strerror}; expected the words of stories") from None
-        except (ValueError, KeyError, TypeError):
-            words, width = None, None
+        learned = read_json(path, LARGE, "expected the words of stories")
+        words, width = learned.get("words"), learned.get("width")
         strings = isinstance(words, list) and bool(words) and all(isinstance(word, str) for word in words)
-        if not strings or type(width) is not int or width < 1:
+        if words is None or not strings or type(width) is not int or not 1 <= width <= WIDEST:
             raise SeqloomError(f'{path} has no words of stories; expected {{"width": 6, "words": [...]}}')
         return self._adopt(words, width)
 

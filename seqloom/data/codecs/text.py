@@ -17,8 +17,8 @@ import numpy as np
 from seqloom.contracts import Codec, Feed
 from seqloom.data.codecs import vocabularies
 from seqloom.data.special_tokens import BOS, PAD, SPECIAL, UNK, UNKNOWN, as_ids, before_eos
-from seqloom.errors import SeqloomError, UnreadableError, nearest
-from seqloom.storage.files import replace_file, saving
+from seqloom.errors import SeqloomError, UnreadableError, nearest, one_line
+from seqloom.storage.files import LARGE, read_bytes, replace_file, saving
 
 Units = Literal["char", "word", "line", "bpe", "unigram", "byte"]
 
@@ -89,20 +89,17 @@ class Text(Codec):
 
     def load(self, folder: Path, name: str) -> Self:
         path = self._path(folder, name)
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise SeqloomError(f"{path} cannot be read: {error.strerror}; expected a saved vocabulary") from None
+        content = read_bytes(path, LARGE, "expected a saved vocabulary")
         try:
             model = vocabularies.from_bytes(content, self.units)
-        except Exception:  # the libraries raise bare exceptions and RuntimeErrors
-            model = None
-        known = ("byte", "bpe") if self.units == "bpe" else (self.units,)  # a "bpe" may have learned no pairs
-        if model is None or vocabularies.units_of(model) not in known:
-            found = "another file" if model is None else "one of other units"
-            raise SeqloomError(f'{path} is not a vocabulary of units = "{self.units}" but {found}; give what was saved')
-        self._adopt(model)
-        return self
+            known = ("byte", "bpe") if self.units == "bpe" else (self.units,)  # a "bpe" may have learned no pairs
+            if vocabularies.units_of(model) in known:
+                self._adopt(model)
+                return self
+            found = "one of other units, or not written by Seqloom"
+        except Exception as error:  # the libraries raise bare exceptions and RuntimeErrors
+            found = f"another file ({one_line(error)[:120]})"
+        raise SeqloomError(f'{path} is not a vocabulary of units = "{self.units}" but {found}; give what was saved')
 
     def fingerprint(self) -> str:
         """A hash of the settings and of what was learned."""

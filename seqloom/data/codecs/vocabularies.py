@@ -22,6 +22,8 @@ from seqloom.errors import SeqloomError
 SPACED = [f" {token}" for token in SPECIAL]
 SPACE = "\u2581"  # sentencepiece's name for a space; a real one is spelled in bytes
 UNIGRAM_LINES = 1_000_000  # sentencepiece keeps its text in memory: beyond this, every n-th line is read
+# Variations of byte pairs, none of which is ours.
+VARIATIONS = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback")
 
 
 def _byte_names() -> list[str]:
@@ -69,15 +71,25 @@ def from_bytes(content: bytes, units: str) -> Any:
 
 
 def units_of(model: Any) -> str | None:
-    """The units a vocabulary was learned for; None for one that was not written by `to_bytes`."""
+    """The units a vocabulary was learned for; None for one that was not written by `to_bytes`.
+
+    A stranger's could pad every text to a thousand million tokens, or normalise with a pattern that never ends.
+    """
     if not isinstance(model, Tokenizer):
         ours = [model.id_to_piece(index) for index in range(min(4, model.vocab_size()))] == list(SPECIAL)
         return "unigram" if ours and model.is_byte(4) else None
+    steps = (model.normalizer, model.post_processor, model.decoder, model.padding, model.truncation)
+    if any(each is not None for each in steps) or model.get_added_tokens_decoder():
+        return None
     if [model.id_to_token(index) for index in range(4)] != SPACED:
         return None
     splitter = type(model.pre_tokenizer).__name__  # None for lines
-    plain = "byte" if model.get_vocab_size() == len(SPECIAL) + 256 else "bpe"
-    return {"Split": "char", "WhitespaceSplit": "word", "NoneType": "line", "ByteLevel": plain}.get(splitter)
+    if splitter == "ByteLevel":
+        plain = isinstance(model.model, models.BPE) and not any(getattr(model.model, name) for name in VARIATIONS)
+        units = "byte" if model.get_vocab_size() == len(SPECIAL) + 256 else "bpe"
+        return units if plain and not model.pre_tokenizer.add_prefix_space else None
+    plain = isinstance(model.model, models.WordLevel) and model.model.unk_token == SPACED[UNK]
+    return {"Split": "char", "WhitespaceSplit": "word", "NoneType": "line"}.get(splitter) if plain else None
 
 
 def pieces_of(model: Any, units: str) -> list[bytes]:
@@ -85,10 +97,14 @@ def pieces_of(model: Any, units: str) -> list[bytes]:
     if not isinstance(model, Tokenizer):
         return [_unigram_bytes(model, index) for index in range(len(SPECIAL), model.vocab_size())]
     ids = model.get_vocab()
-    names = sorted(ids, key=ids.__getitem__)[len(SPECIAL) :]
-    if units in ("bpe", "byte"):
-        return [bytes(map(BYTE_OF.__getitem__, name)) for name in names]
-    return [name.encode() for name in names]
+    names = sorted(ids, key=ids.__getitem__)
+    if ids[names[-1]] != len(names) - 1:
+        raise ValueError(f"{len(names)} tokens with numbers up to {ids[names[-1]]}")
+    if units not in ("bpe", "byte"):
+        return [name.encode() for name in names[len(SPECIAL) :]]
+    if names[len(SPECIAL) : len(SPECIAL) + 256] != BYTE_NAMES:
+        raise ValueError("the first tokens are not the 256 bytes")
+    return [bytes(map(BYTE_OF.__getitem__, name)) for name in names[len(SPECIAL) :]]
 
 
 def _most_frequent(counts: Counter[str], size: int, splitter: Any) -> Tokenizer:
