@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seqloom.cli.messages import note
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, printable
 
 if TYPE_CHECKING:
     from seqloom.data.entries import Entry
@@ -24,7 +24,6 @@ def cache(clear: bool, unused: float | None) -> None:
     """List the encoded data sets, or remove them: size, last use, and the files they came from."""
     from seqloom.data.cache import Cache
     from seqloom.data.entries import as_size
-    from seqloom.train.display import printable
 
     store = Cache()
     if clear:
