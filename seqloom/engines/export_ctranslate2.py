@@ -120,6 +120,6 @@ def fill(entry: Any, weight: Tensor, bias: Tensor | None) -> None:
 
 
 def array(tensor: Tensor) -> np.ndarray:
-    """As CTranslate2 stores it: its own, in float32."""
-    found: np.ndarray = tensor.detach().float().cpu().numpy()
+    """A copy in float32: CTranslate2 quantises in place."""
+    found: np.ndarray = tensor.detach().float().cpu().numpy().copy()
     return found
