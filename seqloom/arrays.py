@@ -70,9 +70,12 @@ def log_softmax(logits: Array) -> Array:
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
-def descending(values: Array) -> Array:
-    """Each row sorted, the largest first.  (rows, n) -> (rows, n)"""
-    return np.sort(values, 1)[:, ::-1] if isinstance(values, np.ndarray) else values.sort(1, descending=True).values
+def descending(values: Array) -> tuple[Array, Array]:
+    """Each row sorted, the largest first, of equals the first first, and the places.  (rows, n) -> twice (rows, n)"""
+    if not isinstance(values, np.ndarray):
+        return values.sort(dim=1, descending=True, stable=True)
+    places = np.argsort(-values, 1, kind="stable")
+    return values[np.arange(len(values))[:, None], places], places
 
 
 def topk(values: Array, count: int) -> tuple[Array, Array]:

@@ -135,12 +135,17 @@ class Sampling(Search):
         """What to draw from: after temperature, top_k and top_p.  (rows, V) -> (rows, V)"""
         xp, scores = namespace(scores), scores / self.temperature
         if self.top_k:
-            smallest = topk(scores, min(self.top_k, scores.shape[-1]))[0][:, -1:]
-            scores = xp.where(scores < smallest, NEVER, scores)
+            scores = keep_only(scores, *topk(scores, min(self.top_k, scores.shape[-1])))
         if self.top_p < 1:
-            ordered = descending(scores)
+            ordered, places = descending(scores)
             probabilities = xp.exp(log_softmax(ordered))
             before = probabilities.cumsum(1) - probabilities  # of the likelier tokens: the likeliest always stays
-            smallest = xp.amin(xp.where(before < self.top_p, ordered, float("inf")), 1)[:, None]
-            scores = xp.where(scores < smallest, NEVER, scores)
+            scores = keep_only(scores, xp.where(before < self.top_p, ordered, NEVER), places)
         return xp.exp(log_softmax(scores))
+
+
+def keep_only(scores: Array, kept: Array, places: Array) -> Array:
+    """The kept scores at their places, -inf at all others: of equal scores no more stay than asked for."""
+    xp, found = namespace(scores), namespace(scores).full_like(scores, NEVER)
+    found[xp.arange(len(scores), device=scores.device)[:, None], places] = kept
+    return found

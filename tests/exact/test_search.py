@@ -230,7 +230,7 @@ def sum_of_prefix(decoder, memory, tokens):
 
 
 def repeats_no_bigram(tokens):
-    pairs = list(itertools.pairwise((BOS, *tokens)))
+    pairs = list(itertools.pairwise(tokens))
     return len(pairs) == len(set(pairs))
 
 
@@ -242,7 +242,7 @@ RULES = {
     "no word 2": ([Banned([[2]])], lambda tokens: 2 not in tokens),
     "no phrase 2 3": ([Banned([[2, 3], [0]])], lambda tokens: not contains(tokens, (2, 3)) and 0 not in tokens),
     "no bigram twice": ([NoRepeat(2)], repeats_no_bigram),
-    "no word twice": ([NoRepeat(1)], lambda tokens: len(set(tokens) | {BOS}) == len(tokens) + 1),
+    "no word twice": ([NoRepeat(1)], lambda tokens: len(set(tokens)) == len(tokens)),
     "a 2": ([Required([[[2]]], EOS)], lambda tokens: 2 in tokens),
     "a 2 3 or a 0": ([Required([[[2, 3], [0]]], EOS)], lambda tokens: contains(tokens, (2, 3)) or 0 in tokens),
     "a 3 2 and a 0": ([Required([[[3, 2]], [[0]]], EOS)], lambda tokens: contains(tokens, (3, 2)) and 0 in tokens),

@@ -14,10 +14,17 @@ class NoRepeat(Constraint):
         self.length = length
 
     def start(self, rows: int, limit: Array) -> State:
-        return {"history": no_tokens(limit, 0)}
+        xp = namespace(limit)
+        return {
+            "history": no_tokens(limit, 0),
+            "begun": xp.zeros_like(limit, dtype=xp.bool),  # the first step is BOS, which is no part of the output
+        }
 
     def step(self, token: Array, state: State) -> State:
-        return {"history": append(state["history"], token)}  # (rows, t), BOS first
+        xp, begun = namespace(token), state["begun"]
+        before = xp.where(begun[:, None], state["history"], -1)  # rows that begin later have places without a token
+        history = append(before, xp.where(begun, token, -1))  # (rows, t)
+        return {"history": history, "begun": xp.ones_like(begun)}
 
     def forbid(self, scores: Array, state: State) -> Array:
         xp, history = namespace(scores), state["history"]
@@ -25,7 +32,7 @@ class NoRepeat(Constraint):
         if count < 1:
             return scores
         columns = [history[:, place : place + count] for place in range(self.length)]  # n times (rows, count)
-        repeats = xp.ones((len(history), count), dtype=xp.bool, device=history.device)
+        repeats = columns[-1] >= 0
         for place, tokens in enumerate(columns[:-1]):
             repeats = repeats & (tokens == history[:, count + place, None])
         return xp.where(token_mask(columns[-1], repeats, scores.shape[1]), NEVER, scores)
