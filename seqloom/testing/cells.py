@@ -15,15 +15,15 @@ ROWS, LENGTHS = 4, torch.tensor([5, 2, 1, 4])
 def rows_do_not_see_each_other(cell: Cell) -> None:
     inputs, order = _inputs(cell), torch.tensor([2, 0, 3, 1])
     _, state = cell.run(inputs, cell.start(ROWS))
-    projected = cell.project(inputs.values[:, 0])
-    output, after = cell(projected, state)
+    values = inputs.values[:, 0]
+    output, after = cell(cell.project(values), state)
     for row in range(ROWS):
         one = torch.tensor([row])
-        alone, alone_after = cell(projected[one], select(state, one))
+        alone, alone_after = cell(cell.project(values[one]), select(state, one))
         wrong = f"of row {row} depends on the other rows: keep to operations within a row"
         require_same(alone, output[one], f"the output {wrong}")
         require_same(alone_after, select(after, one), f"the state {wrong}")
-    permuted, permuted_after = cell(projected[order], select(state, order))
+    permuted, permuted_after = cell(cell.project(values[order]), select(state, order))
     require_same(permuted, output[order], "permuting the rows does more to the output than permuting its rows")
     require_same(permuted_after, select(after, order), "permuting the rows does more to the state than permuting it")
 

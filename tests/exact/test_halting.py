@@ -318,6 +318,16 @@ def test_the_objective_weighs_ponder_and_steps_have_no_gradient():
     torch.testing.assert_close(gradients[0], gradients[2])
 
 
+def test_costs_count_in_training_and_not_in_a_validation():
+    model, batch = model_of("dense"), batch_of()
+    objective = CrossEntropy(costs={"ponder": 0.5})
+    assert objective(model, batch, 0.0).total > 1.01 * CrossEntropy()(model, batch, 0.0).total
+    validated = objective.eval()(model, batch, 0.0)
+    torch.testing.assert_close(validated.total, CrossEntropy().eval()(model, batch, 0.0).total)
+    torch.testing.assert_close(validated.total, validated.logs["nll"])
+    assert validated.logs["ponder"] > 0  # still reported
+
+
 def test_an_unknown_cost_is_refused():
     with pytest.raises(SeqloomError, match="it has ponder, steps"):
         CrossEntropy(costs={"thought": 1.0})(model_of("dense"), batch_of(), 0.0)

@@ -107,6 +107,17 @@ class Averaging(Cell):
         return output, {"hidden": output}
 
 
+class AveragesInputs(Averaging):
+    """The mean over rows is in the inputs already."""
+
+    def project(self, inputs: Tensor) -> Tensor:
+        return self.input(inputs - inputs.mean(0, keepdim=True))
+
+    def forward(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        output = torch.tanh(projected + self.hidden(state["hidden"]))
+        return output, {"hidden": output}
+
+
 class LooksAhead(RecurrentEncoder):
     """Says that it streams, as its parent does, and adds what comes last to every state."""
 
@@ -136,6 +147,15 @@ class Detached(CrossEntropy):
     def forward(self, model: Any, batch: Any, progress: float) -> Loss:
         loss = super().forward(model, batch, progress)
         return Loss((loss.total.detach() + loss.total) / 2, loss.count, loss.logs)
+
+
+class TrainsTheDecoderAlone(CrossEntropy):
+    """The gradient of the encoder is there, and zero."""
+
+    def forward(self, model: Any, batch: Any, progress: float) -> Loss:
+        for value in model.encoder.parameters():
+            value.register_hook(torch.zeros_like)
+        return super().forward(model, batch, progress)
 
 
 class WorstFirst(BeamSearch):
@@ -220,6 +240,7 @@ def test_an_attention_may_use_positions_if_it_says_so() -> None:
         (Breaks, "padding changes nothing", "RuntimeError: Expected size for first two dimensions"),
         (Breaks, "padding changes nothing", "(test_check_part.py, line "),
         (Averaging, "rows do not see each other", "the output of row 0 depends on the other rows"),
+        (AveragesInputs, "rows do not see each other", "the output of row 0 depends on the other rows"),
         (Averaging, "every parameter gets a gradient", "no gradient reaches spare: use it, or do not make it a"),
         (LooksAhead, "what is known so far never changes", "they depend on what follows"),
         (Keeps, "a step changes nothing it was given", "it keeps something on self"),
@@ -228,6 +249,11 @@ def test_an_attention_may_use_positions_if_it_says_so() -> None:
             Detached,
             "a step against the gradient lowers the loss, with the decoder gnmt",
             "is Loss.total detached somewhere?",
+        ),
+        (
+            TrainsTheDecoderAlone,
+            "the same random numbers give the same loss and every weight learns, with the decoder recurrent",
+            "no gradient reaches encoder.embedding.weight",
         ),
         (
             partial(WorstFirst, n_best=3),

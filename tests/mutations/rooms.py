@@ -1,0 +1,95 @@
+"""Which files are mutated, and which tests ought to notice, likeliest first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PARTS = "tests/contracts/test_parts.py"
+ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
+    "cells": (
+        "seqloom/nn/cells",
+        ["tests/exact/test_cells.py", "tests/exact/test_halting.py", f"{PARTS}::test_cells"],
+    ),
+    "attention": (
+        "seqloom/nn/attention",
+        [
+            *(f"tests/exact/test_{name}.py" for name in ("attention", "monotonic", "transformer", "encoder_decoder")),
+            f"{PARTS}::test_attention",
+            *(f"tests/exact/test_{name}.py" for name in ("copying", "waiting", "layers_by_hand")),
+        ],
+    ),
+    "decoders": (
+        "seqloom/nn/decoders",
+        [
+            *(
+                f"tests/exact/test_{name}.py"
+                for name in ("encoder_decoder", "layers_by_hand", "transformer", "copying")
+            ),
+            *(f"tests/exact/test_{name}.py" for name in ("transducers", "neural_transducer", "emission", "merging")),
+            f"{PARTS}::test_decoders_and_heads",
+            *(f"tests/exact/test_{name}.py" for name in ("simultaneous", "sets", "running_text", "vectors", "valid")),
+        ],
+    ),
+    "objectives": (
+        "seqloom/objectives",
+        [
+            *(f"tests/exact/test_{name}.py" for name in ("cross_entropy", "scheduled_sampling", "raml", "margin")),
+            *(f"tests/exact/test_{name}.py" for name in ("expected_reward", "rewards", "emission", "simultaneous")),
+            *(f"tests/exact/test_{name}.py" for name in ("sets", "transducers", "monotonic", "halting", "vectors")),
+            f"{PARTS}::test_objectives",
+        ],
+    ),
+    "search": (
+        "seqloom/search",
+        [
+            *(f"tests/exact/test_{name}.py" for name in ("merging", "early_stopping", "no_repeat", "sampling", "bag")),
+            *(f"tests/exact/test_{name}.py" for name in ("valid", "prefix_beam", "waiting")),
+            f"{PARTS}::test_constraints",
+            f"{PARTS}::test_searches",
+            "tests/exact/test_search.py",
+        ],
+    ),
+    "train": (
+        "seqloom/train",
+        [
+            *(
+                f"tests/train/test_{name}.py"
+                for name in (
+                    "optimiser",
+                    "schedule",
+                    "log",
+                    "forecast",
+                    "planning",
+                    "display",
+                    "divergence",
+                    "trainer",
+                    "budget",
+                )
+            ),
+            "tests/storage/test_checkpoint.py",
+        ],
+    ),
+}
+TOO_SLOW = ("tests/learn", "tests/cli", "tests/docs", "tests/studies", "tests/bench", "tests/faults", "tests/mutations")
+
+
+def sources(room: str, root: Path) -> list[str]:
+    folder, _ = ROOMS[room]
+    return sorted(str(path.relative_to(root)) for path in (root / folder).rglob("*.py") if path.stat().st_size)
+
+
+def likely_tests(room: str, path: str, root: Path) -> list[list[str]]:
+    """First the tests of the room, then others, that import the changed module; last the other tests of the room."""
+    _, chosen = ROOMS[room]
+    module = path.removesuffix(".py").replace("/", ".")
+    folder, _, name = module.rpartition(".")
+
+    def imports(test: str) -> bool:
+        text = (root / test.split("::")[0]).read_text()
+        return f"{module} " in text or f"from {folder} import {name}" in text
+
+    close = [test for test in chosen if "::" not in test and imports(test)]
+    files = (str(test.relative_to(root)) for test in sorted((root / "tests").rglob("test_*.py")))
+    further = [test for test in files if test not in chosen and not test.startswith(TOO_SLOW) and imports(test)]
+    rest = [test for test in chosen if test not in close]
+    return [tests for tests in (close, [*rest, *further]) if tests]
