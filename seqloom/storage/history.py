@@ -115,15 +115,17 @@ def metrics_of(run: Run) -> list[dict[str, Any]]:
 
 
 def metrics_line(line: bytes) -> dict[str, Any]:
-    """One line of metrics.jsonl, its values checked."""
+    """One line of metrics.jsonl, its values checked. A measure too large to compute with is as good as not finite."""
     record = json.loads(line)
     if not isinstance(record, dict) or not all(name.isprintable() for name in record):
         raise ValueError("no object of measures")
     for name, value in record.items():
         if name == "kind" or value is None:
             continue
-        if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:  # not: NaN compares with nothing
+        if not isinstance(value, (int, float)) or value != value:
             raise ValueError("no number")
+        if not abs(value) <= LARGEST:
+            record[name] = None
     kind, step, seconds = (record.get(name) for name in ("kind", "step", "seconds"))
     if not isinstance(kind, str) or type(step) is not int or step < 0 or seconds is None:
         raise ValueError("no place in a training")
