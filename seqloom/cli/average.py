@@ -19,12 +19,13 @@ def average(run: Path, out: Path, count: int) -> None:
     """Average the newest checkpoints of a run into another run."""
     from seqloom.storage.run import Run
     from seqloom.storage.weights import average
+    from seqloom.train.resume import kept_checkpoints
 
     ours = Run.open(run)
-    found = ours.checkpoints()[-count:]
+    found = kept_checkpoints(ours)[-count:]
     if len(found) < 2:
         count_found = f"{run} has {len(found)} checkpoint{'s' * (len(found) != 1)}"
         raise SeqloomError(f"{count_found}: averaging takes two or more (train.keep = N keeps them)")
     Run.refuse_existing(out)
-    ours.copy(out, average([each.path for each in found]))
+    ours.copy(out, average([each.verified("model.safetensors") for each in found]))
     note(f"The mean of steps {', '.join(str(each.step) for each in found)} is in {out}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from seqloom.cli.messages import note
 from seqloom.errors import one_line
 
 
-@click.command()
+class Resumable(click.Command):
+    """--resume is a flag that also takes one value, after an equals sign: what follows it may be the recipe."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--resume-auto" if each == "--resume=auto" else each for each in args])
+
+
+@click.command(cls=Resumable)
 @click.argument("recipe", required=False)
 @options.data
 @options.columns
@@ -23,7 +31,8 @@ from seqloom.errors import one_line
 @click.option("--minutes", type=float, help="A limit for the whole command; the training is laid out over it.")
 @click.option("--as-written", is_flag=True, help="Take the recipe to the letter: do not fit it to the data.")
 @click.option("--dry-run", is_flag=True, help="Stop before the first update: show the choice and the forecast.")
-@click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@click.option("--resume", is_flag=True, help="Continue the run in --out; --resume=auto: start it if there is none.")
+@click.option("--resume-auto", is_flag=True, hidden=True)
 @click.option("--device", help="cpu, cuda, mps or auto.")
 @click.option("--init", type=options.FILE, help="Start from the weights of a trained run.")
 @options.skip_bad
@@ -40,6 +49,7 @@ def train(
     as_written: bool,
     dry_run: bool,
     resume: bool,
+    resume_auto: bool,
     device: str | None,
     init: Path | None,
     skip_bad: bool,
@@ -61,31 +71,42 @@ def train(
     if skip_bad:
         changes.append("data.skip_bad=true")
     changes += settings_of(**options.layout(data, columns, header))
-    given: dict[str, Any] = {"valid": options.paths(valid), "settings": changes, "resume": resume, "trust": trust}
-    given |= {"minutes": minutes, "as_written": as_written}
-    try:
-        from seqloom.train import processes
-        from seqloom.train.display import Display
-        from seqloom.train.fit import fit
-        from seqloom.train.prepare import prepare_training
+    given: dict[str, Any] = {"valid": options.paths(valid), "settings": changes, "trust": trust}
+    given |= {"minutes": minutes, "as_written": as_written, "resume": "auto" if resume_auto else resume}
+    from seqloom.train.interruption import Terminated, sigterm_interrupts
 
-        if dry_run:
-            prepare_training(options.paths(data), recipe, out=out, **given, display=Display())
-            note("Nothing was trained (--dry-run).")
-            return
-        model = fit(options.paths(data), recipe, out=out, **given)
-    except KeyboardInterrupt:  # before the first update, or a second time
+    try:
+        with sigterm_interrupts():
+            from seqloom.train import processes
+            from seqloom.train.display import Display
+            from seqloom.train.fit import fit
+            from seqloom.train.prepare import prepare_training
+
+            if dry_run:
+                prepare_training(options.paths(data), recipe, out=out, **given, display=Display())
+                note("Nothing was trained (--dry-run).")
+                return
+            model = fit(options.paths(data), recipe, out=out, **given)
+    except KeyboardInterrupt as stop:  # before the first update, or a second time
         note(what_is_left(out))
-        raise click.exceptions.Exit(130) from None
-    interrupted = model.summary is not None and model.summary.stopped == "interrupted"
+        raise click.exceptions.Exit(
+            exit_code(signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+        ) from None
+    summary = model.summary
+    interrupted = summary is not None and summary.stopped == "interrupted"
     if processes.is_lead() and not interrupted:
         note_diagnosis(out)
         verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
         note(f"The run is in {out}. Try: {verb} {out}")
     processes.end()
-    if interrupted:
+    if summary is not None and interrupted:
         note(f"Interrupted and saved. Continue with --resume: seqloom train --resume --out {out}")
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(exit_code(summary.signal))
+
+
+def exit_code(number: int) -> int:
+    """Of a command that a signal has ended, as shells count: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + number
 
 
 def note_diagnosis(out: Path) -> None:

@@ -48,6 +48,7 @@ class Settings:
     log_every: int = 10  # updates
     checkpoint_every: int = 0  # updates; 0: at validations, which always save
     tensorboard: bool = False
+    timeout: float = 10.0  # minutes that processes (torchrun) wait for one of them that does not answer
     made_for: int = 0  # examples (of a running text: tokens) that these values were chosen for; 0: for any number
 
     def __post_init__(self) -> None:
@@ -70,6 +71,7 @@ class Settings:
         for name in ("weight_decay", "clip", "made_for"):
             value = getattr(self, name)
             self._expect(name, value >= 0 and math.isfinite(value), "0 or more")
+        self._expect("timeout", 0 < self.timeout <= 60 * 24 * 7, "more than 0, and a week at most")
         self._expect("learning_rate", 0 < self.learning_rate < math.inf, "more than 0")
         for name in ("momentum", "ema"):
             self._expect(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")

@@ -158,6 +158,13 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def sync_tree(folder: Path) -> None:
+    """Force all files of a folder, and their names, to the disk."""
+    for path in folder.rglob("*"):
+        sync(path)
+    sync(folder)
+
+
 def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -41,6 +41,7 @@ class Summary:
     seconds: float
     examples: int  # in the training set
     stopped: str  # why: "epochs", "steps", "minutes", "patience" or "interrupted"
+    signal: int = 0  # that interrupted it
 
 
 @dataclass(frozen=True)

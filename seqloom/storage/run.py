@@ -5,11 +5,12 @@
     model.safetensors   the weights that predictions use: the best, or an average of the best
     metrics.jsonl       one object per line, "kind": "start" (before the first update), "train" or "valid"
     environment.json    what results depend on to the last bit, beside the recipe
-    checkpoints/step-00001234/{model.safetensors, optimiser.safetensors, trainer.json}
+    checkpoints/step-00001234/{model.safetensors, optimiser.safetensors, trainer.json, checksums.json}
+    .lock               who is writing, as long as somebody is
 
 No file is ever incomplete: files and checkpoint folders are written under a temporary name that begins with a dot,
 forced to the disk, and renamed. What a crash leaves under such names is removed when the run is next opened for
-writing. No file is a pickle, so a stranger's run is safe to open.
+writing, which one process at a time may do. No file is a pickle, so a stranger's run is safe to open.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,11 @@ from torch import Tensor
 
 from seqloom.errors import SeqloomError, show
 from seqloom.storage import files, weights
-from seqloom.storage.files import is_exported, partial_path, read_json, remove, saving, sync, to_json
+from seqloom.storage.checkpoint import CHECKSUMS, Checkpoint, checksum
+from seqloom.storage.files import is_exported, read_json, remove, saving, sync, to_json
+from seqloom.storage.lock import WriteLock
+from seqloom.storage.new_folder import new_folder, refuse_existing
 from seqloom.storage.toml import read_toml, write_toml
-from seqloom.storage.weights import Weights
 from seqloom.version import __version__
 
 FORMAT = 1
@@ -40,26 +42,6 @@ def is_checkpoint(path: Path) -> bool:
     return re.fullmatch(r"step-\d{8,}", path.name) is not None and not path.is_symlink()
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A complete checkpoint: all that a training needs to go on from this step."""
-
-    path: Path
-
-    @property
-    def step(self) -> int:
-        return int(self.path.name.removeprefix("step-"))
-
-    def model(self) -> Weights:
-        return weights.read(self.path / "model.safetensors")
-
-    def optimiser(self) -> Weights:
-        return weights.read(self.path / "optimiser.safetensors")
-
-    def trainer(self) -> dict[str, Any]:
-        return read_json(self.path / "trainer.json")
-
-
 class Run:
     """The folder of one training."""
 
@@ -68,34 +50,31 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: Path | str, recipe: dict[str, Any], save_task: Callable[[Path], None] = lambda folder: None
+        cls,
+        path: Path | str,
+        recipe: dict[str, Any],
+        save_task: Callable[[Path], None] = lambda folder: None,
+        lock: WriteLock | None = None,
     ) -> Run:
-        """A new run folder, which appears complete with its recipe and what `save_task` writes into it."""
-        path = Path(path)
-        cls.refuse_existing(path)
-        partial = partial_path(path)
-        with saving(path):
-            remove(partial)
-            (partial / "checkpoints").mkdir(parents=True)
+        """A new run folder, which appears complete with its recipe and what `save_task` writes into it.
+
+        Whoever goes on to write into it gives a lock, which is held afterwards.
+        """
+        with WriteLock() as own, new_folder(Path(path), lock or own) as partial:
+            (partial / "checkpoints").mkdir()
             write_toml(recipe, partial / "config.toml")
             save_task(partial)
             files.write(partial / "format.json", to_json({"format": FORMAT, "seqloom": __version__}))
-            sync(partial / "config.toml")
-            sync(partial)
-            os.rename(partial, path)  # over an empty folder too
-            sync(path.parent)
         return cls(path)
 
     @staticmethod
     def refuse_existing(path: Path | str) -> None:
         """Refuse a path that is taken: a run is never overwritten."""
-        path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise SeqloomError(f"{path} already exists: continue it with --resume, or choose another --out")
+        refuse_existing(Path(path))
 
     @classmethod
-    def open(cls, path: Path | str, writing: bool = False) -> Run:
-        """An existing run folder. One process may open it for writing, which removes what a crash left behind."""
+    def open(cls, path: Path | str, lock: WriteLock | None = None) -> Run:
+        """An existing run folder. To write into it takes a lock; what a crash left behind is then removed."""
         path = Path(path)
         if not (path / "format.json").is_file():
             if path.is_file():
@@ -117,7 +96,8 @@ class Run:
             )
         files.refuse_links(path / "checkpoints", path / "metrics.jsonl")
         run = cls(path)
-        if writing:
+        if lock:
+            lock.acquire(path)
             run._clear_leftovers()
         return run
 
@@ -156,19 +136,46 @@ class Run:
     def newest(self) -> Checkpoint | None:
         return max(self.checkpoints(), key=lambda checkpoint: checkpoint.step, default=None)
 
+    def set_aside_damaged(self) -> list[str]:
+        """Rename damaged checkpoints, so that the one before counts; a line for each."""
+        damaged = {each: problem for each in self.checkpoints() if (problem := each.damage())}
+        if damaged and len(damaged) == len(self.checkpoints()):
+            raise SeqloomError(
+                f"{self._folder}: no checkpoint is intact ({next(iter(damaged.values()))}); "
+                "restore one from a copy of the run, or train again into another --out"
+            )
+        lines = []
+        for checkpoint, problem in damaged.items():
+            aside = self._folder / f"damaged-{checkpoint.path.name}"
+            remove(aside)
+            os.rename(checkpoint.path, aside)
+            lines.append(
+                f"the checkpoint of step {checkpoint.step} cannot be used and is set aside as {aside.name}: {problem}"
+            )
+        if damaged:
+            sync(self._folder)
+        return lines
+
     def save(
         self, step: int, *, model: Mapping[str, Tensor], optimiser: Mapping[str, Tensor], trainer: Mapping[str, Any]
     ) -> Checkpoint:
         """Write a checkpoint, which appears complete or not at all."""
         checkpoint = self.checkpoint(step)
         partial, replaced = self._folder / f".{checkpoint.path.name}.partial", self._replaced(checkpoint)
+        sums: dict[str, str] = {}
+
+        def write(name: str, content: bytes) -> None:
+            files.write(partial / name, content)
+            sums[name] = checksum(content)
+
         with saving(checkpoint.path, self._survivor):
             try:
                 remove(partial)
                 partial.mkdir(parents=True)
-                files.write(partial / "model.safetensors", weights.to_bytes(model))
-                files.write(partial / "optimiser.safetensors", weights.to_bytes(optimiser))
-                files.write(partial / "trainer.json", to_json(dict(trainer)))
+                write("model.safetensors", weights.to_bytes(model))
+                write("optimiser.safetensors", weights.to_bytes(optimiser))
+                write("trainer.json", to_json(dict(trainer)))
+                files.write(partial / CHECKSUMS, to_json(sums))
                 sync(partial)
             except BaseException:
                 remove(partial)
@@ -182,32 +189,23 @@ class Run:
 
     def copy(self, path: Path | str, tensors: Mapping[str, Tensor]) -> None:
         """Write another run folder with these weights, without the files that only training needs."""
-        path = Path(path)
-        self.refuse_existing(path)
-        partial = partial_path(path)
-        with saving(path):
-            remove(partial)
-            try:
-                shutil.copytree(
-                    self.path,
-                    partial,
-                    symlinks=True,
-                    ignore=shutil.ignore_patterns("checkpoints", self.weights.name, ".*"),
-                )
-                files.write(partial / self.weights.name, weights.to_bytes(tensors))
-                os.rename(partial, path)  # over an empty folder too
-            except BaseException:
-                remove(partial)
-                raise
+        ignored = shutil.ignore_patterns("checkpoints", self.weights.name, ".*")
+        with WriteLock() as lock, new_folder(Path(path), lock) as partial:
+            shutil.copytree(self.path, partial, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+            files.write(partial / self.weights.name, weights.to_bytes(tensors))
 
     def prune(self, keep: Iterable[int]) -> None:
         """Remove all checkpoints but the newest and those of the given steps."""
         kept = {*keep, *(checkpoint.step for checkpoint in self.checkpoints()[-1:])}
-        for checkpoint in self.checkpoints():
-            if checkpoint.step not in kept:
-                retired = self._folder / f".{checkpoint.path.name}.partial"
-                os.rename(checkpoint.path, retired)  # a complete name never has incomplete contents
-                remove(retired)
+        unwanted = [checkpoint.path for checkpoint in self.checkpoints() if checkpoint.step not in kept]
+        retired = [self._folder / f".{path.name}.partial" for path in unwanted]
+        with saving(self._folder):
+            for path, hidden in zip(unwanted, retired, strict=True):
+                os.rename(path, hidden)  # a complete name never has incomplete contents
+            if retired:
+                sync(self._folder)  # not even after a loss of power
+            for hidden in retired:
+                remove(hidden)
 
     def _replaced(self, checkpoint: Checkpoint) -> Path:
         return self._folder / f".{checkpoint.path.name}.replaced"
@@ -239,13 +237,16 @@ class Run:
             file.write(json.dumps(finite, ensure_ascii=False).encode() + b"\n")
 
     def metrics_size(self) -> int:
-        """In bytes, forced to the disk."""
+        """In bytes, forced to the disk, its name too."""
         if not self.metrics.exists():
             return 0
-        sync(self.metrics)
+        with saving(self.metrics, self._survivor):
+            sync(self.metrics)
+            sync(self.path)
         return self.metrics.stat().st_size
 
     def truncate_metrics(self, size: int) -> None:
         """Remove the lines after a checkpoint: the resumed training writes them again."""
         if self.metrics.exists() and self.metrics.stat().st_size > size:
-            os.truncate(self.metrics, size)
+            with saving(self.metrics, self._survivor):
+                os.truncate(self.metrics, size)

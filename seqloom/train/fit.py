@@ -10,11 +10,12 @@ from seqloom.config.settings import build_settings
 from seqloom.data.layout import settings_of
 from seqloom.inference.system import System
 from seqloom.predictor import Predictor
+from seqloom.storage.lock import WriteLock
 from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.display import Display
 from seqloom.train.divergence import guess_loss
-from seqloom.train.prepare import prepare_training
+from seqloom.train.prepare import Resume, prepare_training
 from seqloom.train.recipe import Data, Recipe
 from seqloom.train.trainer import Trainer
 from seqloom.train.validation import greedy_evaluation
@@ -31,7 +32,7 @@ def fit(
     settings: Overrides = (),
     minutes: float | None = None,
     as_written: bool = False,
-    resume: bool = False,
+    resume: Resume = False,
     trust: bool = False,
     display: Display | None = None,
 ) -> Predictor:
@@ -41,44 +42,47 @@ def fit(
     target; `header` says whether line 1 of a file names them. Without a recipe one is chosen from the data; a packaged
     recipe is fitted to the data unless it is to be taken `as_written`. `settings` change keys of the recipe:
     {"train.tokens": 2048}, nested as in a recipe, or "key=value" as on the command line. `minutes` limit the whole
-    call. The same call with `resume=True` continues a run that was interrupted.
+    call. The same call with `resume=True` continues a run that was interrupted, with `resume="auto"` also one that
+    has not begun.
     """
     if chosen := settings_of(columns, header):
         settings = [*as_list(settings), *chosen]
     display = display or (Display() if processes.is_lead() else Display.quiet())
-    ready = prepare_training(
-        data,
-        recipe,
-        out=out,
-        valid=valid,
-        settings=settings,
-        minutes=minutes,
-        as_written=as_written,
-        resume=resume,
-        trust=trust,
-        display=display,
-    )
-    full, task, run = ready.recipe, ready.task, ready.run
-    if run is None:  # the lead process makes the run folder, the others open it
-        with processes.lead_first():
-            run = Run.create(out, full, task.save) if processes.is_lead() else Run.open(out)
-    trainer = Trainer(
-        model=ready.model,
-        objective=ready.objective,
-        train=ready.data.train,
-        valid=ready.data.valid,
-        collate=task.collate,
-        plan=task.plan,
-        in_order=task.in_order,
-        augment=task.augment if task.augments else None,
-        settings=build_settings(full),
-        seed=full["seed"],
-        run=run,
-        evaluate=greedy_evaluation(task, full, ready.data.valid_examples, trust, ready.objective.predict_options),
-        higher_is_better=task.higher_is_better,
-        display=display,
-        budget=ready.budget,
-        guess=guess_loss(task.target, fine_tuned="init" in full),
-    )
-    summary = trainer.fit()
+    with WriteLock(display.say) as lock:
+        ready = prepare_training(
+            data,
+            recipe,
+            out=out,
+            valid=valid,
+            settings=settings,
+            minutes=minutes,
+            as_written=as_written,
+            resume=resume,
+            trust=trust,
+            display=display,
+            lock=lock,
+        )
+        full, task, run = ready.recipe, ready.task, ready.run
+        if run is None:  # the lead process makes the run folder, the others open it
+            with processes.lead_first():
+                run = Run.create(out, full, task.save, lock) if processes.is_lead() else Run.open(out)
+        trainer = Trainer(
+            model=ready.model,
+            objective=ready.objective,
+            train=ready.data.train,
+            valid=ready.data.valid,
+            collate=task.collate,
+            plan=task.plan,
+            in_order=task.in_order,
+            augment=task.augment if task.augments else None,
+            settings=build_settings(full),
+            seed=full["seed"],
+            run=run,
+            evaluate=greedy_evaluation(task, full, ready.data.valid_examples, trust, ready.objective.predict_options),
+            higher_is_better=task.higher_is_better,
+            display=display,
+            budget=ready.budget,
+            guess=guess_loss(task.target, fine_tuned="init" in full),
+        )
+        summary = trainer.fit()
     return Predictor(System(ready.model, task, full, run.path, trust), summary)

@@ -109,6 +109,7 @@ class Planning:
         if self.fits and "train.tokens" not in self.by_hand:
             left = 60 * minutes - (time.monotonic() - began)
             tokens = budget.smaller_batch(full["train"], speed, left, min(budget.UPDATES, needed))
+            tokens = processes.broadcast(tokens, measurement.device)  # clocks differ
             if tokens != full["train"]["tokens"]:
                 full = override(full, {"train.tokens": tokens})
                 needed = needed_updates(full["train"], per_epoch)

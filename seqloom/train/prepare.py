@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -18,18 +19,22 @@ from seqloom.data import dataset
 from seqloom.data.cache import cache_folder
 from seqloom.data.lines import repeatable
 from seqloom.data.readers import reading_options
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.storage.environment import stored_threads
+from seqloom.storage.lock import WriteLock
 from seqloom.storage.run import Run
 from seqloom.storage.toml import write_toml
 from seqloom.storage.weights import load_file
 from seqloom.train import processes
+from seqloom.train.continuation import resumed_recipe
 from seqloom.train.display import Display
 from seqloom.train.planning import Planning, Ready
-from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run, resumed_recipe
+from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run
 from seqloom.types import Batch, Output
+
+Resume = bool | Literal["auto"]
 
 
 def prepare_training(
@@ -41,23 +46,22 @@ def prepare_training(
     settings: Overrides = (),
     minutes: float | None = None,
     as_written: bool = False,
-    resume: bool = False,
+    resume: Resume = False,
     trust: bool = False,
     display: Display,
+    lock: WriteLock | None = None,
 ) -> Ready:
-    """The arguments are those of `fit`."""
+    """The arguments are those of `fit`. Without a lock, nothing is written into a run that is resumed."""
     began = time.monotonic()
     settings = as_list(settings)
     if minutes is not None:
         settings.append(f"train.minutes={float(minutes)}")
-    run = open_to_resume(out) if resume else None
-    if run is None:
-        Run.refuse_existing(out)
+    run = run_to_resume(out, resume, lock if processes.is_lead() else None)
     with repeatable(data, cache_folder()) as rows, repeatable(valid, cache_folder()) as valid_rows:
         # 1. The recipe, every default filled in, and its task. The codecs of an earlier run are loaded with it.
         if run is not None:
-            full = resumed_recipe(run, recipe, settings, trust)
-            if processes.is_lead():
+            full = resumed_recipe(run, recipe, settings, as_written, trust)
+            if lock and processes.is_lead() and full != run.recipe():
                 write_toml(full, run.path / "config.toml")
             task = build_task(full, trust).load(run.path)
         else:
@@ -68,10 +72,11 @@ def prepare_training(
             task = build_task(full, trust)
             if "init" in full:
                 task.load(initial_run(full, trust).path)
-        processes.check_accumulate(full["train"]["accumulate"])
+        if run is None:
+            processes.check_accumulate(full["train"]["accumulate"])
         check_recipe(full, trust)
         device = choose_device(full["train"]["device"])
-        processes.begin(device)
+        processes.begin(device, full["train"]["timeout"])
         if device.type == "cpu":  # before anything is computed: sums depend on it to the last bit
             choose_threads(full["train"]["threads"], stored_threads(run.path) if run and run.newest() else 0)
 
@@ -89,7 +94,7 @@ def prepare_training(
     output = try_batch(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
     if isinstance(model.decoder, Head):  # some heads take targets of one length only
         try_batch(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
-    if run is None and "init" in full:
+    if "init" in full and (run is None or run.newest() is None):
         load_initial_weights(initial_run(full, trust), model, full)
     objective = build_objective(full, task, model.decoder, trust)
     if isinstance(objective, CrossEntropy):
@@ -104,9 +109,15 @@ def prepare_training(
     return ready if run is not None else planning.fit_to_time(ready, began, display)
 
 
-def open_to_resume(out: str | Path) -> Run:
-    run = Run.open(out, writing=processes.is_lead())
-    if run.newest() is None and run.weights.exists():
+def run_to_resume(out: str | Path, resume: Resume, lock: WriteLock | None) -> Run | None:
+    """The run to go on with; None where a new one is to begin."""
+    if resume not in (True, False, "auto"):
+        raise SeqloomError(f'resume = {show(resume)}: expected True, False or "auto"')
+    if not resume or (resume == "auto" and not (Path(out) / "format.json").is_file()):
+        Run.refuse_existing(out)
+        return None
+    run = Run.open(out, lock)
+    if lock and run.newest() is None and run.weights.exists():
         raise SeqloomError(f"{out} has no checkpoint to continue from: start from its weights with --init {out}")
     return run
 

@@ -1,23 +1,31 @@
 """Several processes that train one model (torchrun).
 
-With one process, every function here does nothing and needs no process group.
+With one process, every function here does nothing and needs no process group. An exchange that fails, or takes longer
+than the time limit, ends in one line that names the process that is missing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
+import safetensors.torch
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
-from seqloom.types import State, over_tensors
+from seqloom.storage.weights import to_bytes
+from seqloom.types import State, flatten, nest
+
+BEAT = 1.0  # seconds between two signs of life of a lead that others wait for
+_limit = 600.0  # seconds that an exchange may take
 
 
 def rank() -> int:
@@ -33,13 +41,14 @@ def is_lead() -> bool:
     return rank() == 0
 
 
-def begin(device: torch.device) -> None:
-    """Join the other processes, if torchrun started several."""
+def begin(device: torch.device, minutes: float) -> None:
+    """Join the other processes, if torchrun started several. They wait so many minutes for each other."""
+    global _limit
     if world_size() > 1 and not distributed.is_initialized():
+        _limit = 60 * minutes
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        # The other processes wait while the lead decodes the validation set, which may take long.
-        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(hours=12))
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(seconds=_limit))
 
 
 def end() -> None:
@@ -58,6 +67,48 @@ def check_accumulate(accumulate: int) -> None:
         )
 
 
+def unequal_shares(accumulate: int) -> list[str]:
+    """A line about updates whose micro-batches are not shared equally, as a run may go on with other processes."""
+    if not accumulate % world_size():
+        return []
+    return [f"{accumulate} micro-batches per update, {world_size()} processes: some wait in a part of each update"]
+
+
+# -- exchanges
+
+
+@contextmanager
+def exchange() -> Iterator[None]:
+    """Around each exchange: an error names the processes that did not take part."""
+    began = time.monotonic()
+    try:
+        yield
+    except RuntimeError as error:
+        if missing := missing_processes():
+            raise SeqloomError(absence(missing, time.monotonic() - began > 0.9 * _limit)) from error
+        raise
+
+
+def missing_processes() -> list[int]:
+    """The ranks that do not answer a roll call, for which the others have a little time: they fail at the same time."""
+    store = distributed.distributed_c10d._get_default_store()
+    names = [f"failed/{each}" for each in range(world_size())]
+    deadline = time.monotonic() + min(max(_limit / 10, 1.0), 10.0)
+    try:
+        store.set(names[rank()], "")
+        while not store.check(names) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return [each for each, name in enumerate(names) if not store.check([name])]
+    except RuntimeError:  # whoever keeps the store is gone too
+        return []
+
+
+def absence(missing: Sequence[int], waited: bool) -> str:
+    who = ", ".join(str(each + 1) for each in missing)
+    what = f"has not answered for {_limit / 60:g} minutes (train.timeout)" if waited else "has ended"
+    return f"process {who} of {world_size()} {what}: all others end, too; continue with --resume=auto"
+
+
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Each gradient averaged over the processes, once per update.
 
@@ -74,7 +125,8 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
         group = [parameter for parameter in used if parameter.dtype == kind]
         own = [torch.zeros_like(each) if each.grad is None else each.grad for each in group]
         flat = torch.cat([gradient.flatten() for gradient in own]) / world_size()
-        distributed.all_reduce(flat)
+        with exchange():
+            distributed.all_reduce(flat)
         for parameter, gradient in zip(group, flat.split([each.numel() for each in group]), strict=True):
             parameter.grad = gradient.view_as(parameter)
 
@@ -84,7 +136,8 @@ def sums(values: Sequence[float], device: torch.device) -> list[float]:
     if world_size() == 1:
         return list(values)
     tensor = torch.tensor(values, dtype=torch.float64, device=device)
-    distributed.all_reduce(tensor)
+    with exchange():
+        distributed.all_reduce(tensor)
     return tensor.tolist()
 
 
@@ -94,12 +147,30 @@ def broadcast(value: Any, device: torch.device, source: int = 0) -> Any:
         return value
     text = json.dumps(value).encode() if rank() == source else b""
     length = torch.tensor([len(text)], device=device)
-    distributed.broadcast(length, source)
-    content = torch.zeros(int(length), dtype=torch.uint8, device=device)
-    if rank() == source:
-        content.copy_(torch.frombuffer(bytearray(text), dtype=torch.uint8))
-    distributed.broadcast(content, source)
+    with exchange():
+        distributed.broadcast(length, source)
+        content = as_tensor(text, int(length), device)
+        distributed.broadcast(content, source)
     return json.loads(bytes(content.tolist()))
+
+
+def gather(content: bytes, device: torch.device) -> list[bytes]:
+    """The content of each process, in the order of their ranks."""
+    if world_size() == 1:
+        return [content]
+    length = torch.tensor([len(content)], device=device)
+    lengths = [torch.empty_like(length) for _ in range(world_size())]
+    with exchange():
+        distributed.all_gather(lengths, length)
+        own = as_tensor(content, max(map(int, lengths)), device)
+        contents = [torch.empty_like(own) for _ in lengths]
+        distributed.all_gather(contents, own)
+    return [each[: int(size)].cpu().numpy().tobytes() for each, size in zip(contents, lengths, strict=True)]
+
+
+def as_tensor(content: bytes, size: int, device: torch.device) -> Tensor:
+    """Bytes, followed by zeros up to a size."""
+    return torch.frombuffer(bytearray(content.ljust(max(size, 1), b"\0")), dtype=torch.uint8)[:size].to(device)
 
 
 def own_states(states: State) -> State:
@@ -107,36 +178,70 @@ def own_states(states: State) -> State:
     return {place: state for place, state in states.items() if int(place) % world_size() == rank()}
 
 
-def gather_states(states: State) -> State:
-    """The states of the micro-batches of all processes."""
+def gather_states(states: State, device: torch.device) -> State:
+    """The states of the micro-batches of all processes, which may have different numbers of them."""
     if world_size() == 1:
         return states
     gathered: State = {}
-    for own in sorted(states, key=int):
-
-        def collect(value: Tensor) -> Tensor:
-            values = [torch.empty_like(value) for _ in range(world_size())]
-            distributed.all_gather(values, value.contiguous())
-            return torch.stack(values)
-
-        stacked = over_tensors(collect, states[own])
-        for each in range(world_size()):
-            place = str(int(own) - rank() + each)
-            gathered[place] = over_tensors(lambda value, each=each: value[each], stacked)
+    for content in gather(to_bytes(flatten(states)), device):
+        gathered |= nest(safetensors.torch.load(content))
     return gathered
 
 
 def wait() -> None:
     """Wait until all processes are here."""
     if world_size() > 1:
-        distributed.barrier()
+        with exchange():
+            distributed.barrier()
+
+
+# -- the lead before the others
+
+_turns = 0  # blocks that the lead has run first
 
 
 @contextmanager
 def lead_first() -> Iterator[None]:
-    """Run the block in the lead first: it makes the files that the other processes read."""
+    """Run the block in the lead first: it makes the files that the other processes read.
+
+    Reading much data may take longer than the time limit, so a thread of the lead gives signs of life.
+    """
+    global _turns
+    if world_size() == 1:
+        yield
+        return
+    _turns += 1
+    store, done, beats = distributed.distributed_c10d._get_default_store(), f"done/{_turns}", f"beats/{_turns}"
     if not is_lead():
-        wait()
-    yield
-    if is_lead():
-        wait()
+        await_lead(store, done, beats)
+        yield
+        return
+    over = threading.Event()
+
+    def beat() -> None:
+        with suppress(RuntimeError):  # whoever keeps the store is gone
+            while not over.wait(BEAT):
+                store.add(beats, 1)
+
+    pulse = threading.Thread(target=beat, daemon=True)
+    pulse.start()
+    try:
+        yield
+    finally:
+        over.set()
+        pulse.join()
+    store.set(done, "")
+
+
+def await_lead(store: distributed.Store, done: str, beats: str) -> None:
+    """Wait until the lead has set `done`, as long as it gives signs of life."""
+    last, since = -1, time.monotonic()
+    try:
+        while not store.check([done]):
+            if (count := store.add(beats, 0)) != last:
+                last, since = count, time.monotonic()
+            elif time.monotonic() - since > _limit:
+                raise SeqloomError(absence([0], waited=True))
+            time.sleep(0.05)
+    except RuntimeError as error:
+        raise SeqloomError(absence([0], waited=False)) from error

@@ -21,7 +21,6 @@ from seqloom.train.display import Display
 Data = Any  # a path, two paths of line-aligned files, or a list of pairs
 Recipe = dict[str, Any]
 LENGTH_OF_TEXT = 400  # tokens that a model of running text generates, unless the recipe sets another number
-MAY_CHANGE = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "data")
 FROM_DATA = ("length_ratio", "length_offset")  # keys of the decoder that are set from the data
 
 
@@ -54,28 +53,6 @@ def choose_recipe(
     for line in (choice.saw, choice.chose, choice.alternative):
         display.say(line)
     return override(read_recipe(choice.recipe), choice.settings), choice.recipe
-
-
-def resumed_recipe(run: Run, recipe: str | Path | Recipe | None, settings: Overrides, trust: bool) -> Recipe:
-    """The recipe of a run, perhaps with other limits; any other change is refused."""
-    origin = str(run.path / "config.toml")
-    before = complete(run.recipe(), origin, trust)
-    after = complete(override(before, settings), origin, trust)
-    if recipe is not None:
-        origin, given = ("recipe", recipe) if isinstance(recipe, dict) else (str(recipe), read_recipe(recipe, trust))
-        given = complete(override(given, settings), origin, trust)
-        derived = ("init", *(f"decoder.{name}" for name in FROM_DATA))
-        changed = [key for key in difference(before, given) if key not in derived]
-        after["train"] = given["train"]
-    else:
-        changed = difference(before, after)
-    refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
-    if refused:
-        raise SeqloomError(
-            f"{run.path} was trained with another recipe ({', '.join(refused[:4])} changed): "
-            "resume with the old values, or start a new training in another --out"
-        )
-    return after
 
 
 def initial_run(full: Recipe, trust: bool) -> Run:

@@ -19,9 +19,10 @@ import torch
 from seqloom.config.settings import Settings
 from seqloom.errors import SeqloomError, show
 from seqloom.storage import weights
+from seqloom.storage.checkpoint import Checkpoint
 from seqloom.storage.environment import store_environment
 from seqloom.storage.files import RESTORE
-from seqloom.storage.run import Checkpoint, Run
+from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches
 from seqloom.train.optimiser import NamedOptimiser
@@ -43,7 +44,7 @@ class Checkpointer:
 
     def save(self, seconds: float) -> None:
         """Write a checkpoint, and remove those that are neither the newest nor among the best."""
-        carried = processes.gather_states(self.batches.carried)  # before the others leave
+        carried = processes.gather_states(self.batches.carried, self.training.device)  # before the others leave
         if not processes.is_lead():
             return
         tensors, scalars = self.optimiser.state()
@@ -57,16 +58,19 @@ class Checkpointer:
         self.run.prune(entry["step"] for entry in state.best)
 
     def resume(self) -> list[str]:
-        """Continue from the newest checkpoint, if there is one; lines for the display."""
+        """Continue from the newest checkpoint that is intact, if there is one; lines for the display."""
+        lines = self.run.set_aside_damaged() if processes.is_lead() else []
+        processes.wait()
         newest = self.run.newest()
-        lines = self.load(newest) if newest else []
+        lines += [*self.load(newest), *processes.unequal_shares(self.settings.accumulate)] if newest else []
         if processes.is_lead():
+            self.run.prune(entry["step"] for entry in self.state.best)  # a crash may have come before
             self.run.truncate_metrics(self.state.metrics)
             environment = {"device": str(self.training.device), "processes": processes.world_size()}
             changes = store_environment(self.run.path, **environment)
             lines += changes if newest else []
-            if self.state.best:  # a crash may have come between a checkpoint and its publication
-                self.run.publish(self.run.checkpoint(self.state.best[0]["step"]).model())
+            if best := best_on_disk(self.run, self.state):  # a crash may have come before their publication
+                self.run.publish(self.run.checkpoint(best[0]["step"]).model())
         processes.wait()
         return [*lines, f"resumed at step {self.state.step}"] if newest else []
 
@@ -132,3 +136,19 @@ def carried_states(tensors: weights.Weights, model: Any, checkpoint: Checkpoint)
         if not place.isdecimal() or found != shapes or tables:
             raise SeqloomError(f"{checkpoint.path}: {CARRIED}{place} is no state of this decoder; {RESTORE}")
     return nest(tensors)
+
+
+def best_on_disk(run: Run, state: TrainingState) -> list[dict[str, Any]]:
+    """The best validations whose checkpoints are there: after a damage some may not be, until they are made again."""
+    return [entry for entry in state.best if run.checkpoint(entry["step"]).path.is_dir()]
+
+
+def kept_checkpoints(run: Run) -> list[Checkpoint]:
+    """The newest checkpoint and the best before it, oldest first. A kill may have left others that nobody counts on."""
+    if (newest := run.newest()) is None:
+        return []
+    try:
+        best = {entry["step"] for entry in newest.trainer()["standing"]["best"]}
+    except (KeyError, TypeError):
+        raise SeqloomError(f"{newest.path / 'trainer.json'}: expected standing.best, a list of steps") from None
+    return [each for each in run.checkpoints() if each.step in best or each == newest]

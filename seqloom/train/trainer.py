@@ -8,6 +8,7 @@ it. This holds with a limit in minutes too, unless the machine becomes much slow
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from seqloom.train.batches import Batches, Change, changes_of
 from seqloom.train.display import Display
 from seqloom.train.divergence import DivergenceCheck
 from seqloom.train.first_phase import FirstPhase
-from seqloom.train.interruption import Interruption
+from seqloom.train.interruption import SIGNALS, Interruption
 from seqloom.train.log import SUMS, Log
 from seqloom.train.nonfinite import Fault, skip_update
 from seqloom.train.optimiser import NamedOptimiser
@@ -66,12 +67,11 @@ class Trainer:
         budget: Budget | None = None,
         guess: float = 0.0,
     ):
-        processes.check_accumulate(settings.accumulate)
         for name, corpus in (("training", train), ("validation", valid)):
             if not len(corpus):
                 raise SeqloomError(f"the {name} set is empty: give at least one example")
         device = choose_device(settings.device)
-        processes.begin(device)
+        processes.begin(device, settings.timeout)
         self.run, self.settings, self.state = run, settings, TrainingState(budget=budget)
         self.display = display if display is not None and processes.is_lead() else Display.quiet()
         self.training = Training(
@@ -112,7 +112,7 @@ class Trainer:
         for line in self.checkpointer.resume():
             self.display.say(line)
         self.batches.start()
-        self.interrupted = False  # whether any process was
+        self.signal = 0  # that any process has received
         with self.interruption, self.display, closing(self.batches):
             parameters = sum(value.numel() for value in self.training.model.parameters())
             self.log.start(parameters, self.schedule.total_updates())
@@ -120,7 +120,7 @@ class Trainer:
             if not self.state.step:
                 self.validation.measure_start()
             self.first_phase.begin()
-            while not (stopped := self.schedule.reason_to_stop() or ("interrupted" if self.interrupted else "")):
+            while not (stopped := self.schedule.reason_to_stop() or ("interrupted" if self.signal else "")):
                 self.update()
                 self.keep_to_time()
                 if self.schedule.validation_is_due():
@@ -134,9 +134,15 @@ class Trainer:
                 if self.state.validated < self.state.step:
                     self.validate()
                 self.divergence.check(ended=True)
-            best = self.validation.load_best(average=0 if stopped == "interrupted" else self.settings.average)
-            examples = len(self.batches.corpus)
-            summary = Summary(self.state.step, self.batches.epochs, best, self.log.seconds(), examples, stopped)
+            summary = Summary(
+                steps=self.state.step,
+                epochs=self.batches.epochs,
+                best=self.validation.load_best(average=0 if stopped == "interrupted" else self.settings.average),
+                seconds=self.log.seconds(),
+                examples=len(self.batches.corpus),
+                stopped=stopped,
+                signal=self.signal,
+            )
             self.log.end(summary)
         return summary
 
@@ -180,7 +186,7 @@ class Trainer:
             self.training.seed_random_numbers(self.state.step, place)
             loss: Loss = self.training(batch, progress)
             (loss.total * share).backward()
-            if loss.state is not None:
+            if loss.state is not None and share:
                 self.batches.carried[str(place)] = loss.state
             counted = {"total": loss.total, "count": loss.count, "symbols": batch.targets.lengths.sum()}
             for name, value in {**loss.logs, **counted}.items():
@@ -189,13 +195,14 @@ class Trainer:
                 fault = place, batch
         processes.average_gradients(self.training.parameters())
 
-        # One more exchange per update: the sums, whether any process was interrupted, and the seconds of the lead.
+        # One more exchange per update: the sums, the signals that any process received, and the seconds of the lead.
         names = sorted(sums)
         seconds = self.log.seconds() if processes.is_lead() else 0.0
-        *totals, interruptions, self.state.seconds = processes.sums(
-            [*(sums[name] for name in names), float(self.interruption.received), seconds], device
+        received = [float(self.interruption.received == number) for number in SIGNALS]
+        *totals, interruptions, terminations, self.state.seconds = processes.sums(
+            [*(sums[name] for name in names), *received, seconds], device
         )
-        self.interrupted = interruptions > 0
+        self.signal = signal.SIGTERM if terminations else signal.SIGINT if interruptions else 0
         return dict(zip(names, totals, strict=True)), fault
 
     def keep_to_time(self) -> None:

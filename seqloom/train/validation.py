@@ -19,7 +19,6 @@ from seqloom.config.settings import Settings
 from seqloom.contracts import Task
 from seqloom.data.batching import Plan
 from seqloom.errors import SeqloomError, nearest
-from seqloom.inference.candidates import best_predictions
 from seqloom.inference.system import System
 from seqloom.storage import weights
 from seqloom.storage.history import Results
@@ -27,6 +26,8 @@ from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.first_phase import FirstPhase
 from seqloom.train.log import Log
+from seqloom.train.resume import best_on_disk
+from seqloom.train.shared_decoding import SharedDecoding
 from seqloom.train.state import TrainingState
 from seqloom.train.training import Training
 from seqloom.types import Batch, Example, State
@@ -110,9 +111,9 @@ class Validation:
 
     @torch.no_grad()
     def measure(self) -> Results:
-        """The loss, and the metrics, which the lead computes."""
+        """The loss, and the metrics, which the lead computes from the outputs of all processes."""
         training, results = self.training, self.measure_loss()
-        if self.evaluate and processes.is_lead():
+        if self.evaluate:
             metrics, samples = self.evaluate(training.model)
             results.update({name: float(value) for name, value in metrics.items()})
             for sample in samples:
@@ -128,14 +129,14 @@ class Validation:
     def load_best(self, average: int) -> Results:
         """Load and publish the best weights, or the average of the best checkpoints if that is better."""
         processes.wait()  # until the lead has written its last checkpoint, which all processes read
-        model, best = self.training.model, self.state.best
+        model, best = self.training.model, best_on_disk(self.run, self.state)
         results: Results = {}
         if not best:  # interrupted before the first validation
             published = self.training.weights()
         else:
             weights.load(model, self.run.checkpoint(best[0]["step"]).model(), "the best checkpoint")
             results, count = best[0]["results"], min(average, len(best))
-            if count > 1 and (averaged := self.measure_average(count)):
+            if count > 1 and (averaged := self.measure_average(best[:count])):
                 results = averaged
             published = weights.weights_of(model)
         if processes.is_lead():
@@ -143,10 +144,10 @@ class Validation:
         processes.wait()  # no process leaves before the folder is complete
         return results
 
-    def measure_average(self, count: int) -> Results:
+    def measure_average(self, best: list[dict[str, Any]]) -> Results:
         """Load the average of the best checkpoints if it is better than each of them; its results, empty if not."""
-        model, best = self.training.model, self.state.best
-        paths = [self.run.checkpoint(entry["step"]).path for entry in best[:count]]
+        model, count = self.training.model, len(best)
+        paths = [self.run.checkpoint(entry["step"]).verified("model.safetensors") for entry in best]
         weights.load(model, weights.average(paths), "the average")
         results = self.measure()
         self.log.write({"kind": "valid", "average": count}, results)
@@ -167,6 +168,7 @@ def greedy_evaluation(
 ) -> Evaluate | None:
     """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display.
 
+    All processes must call it: they share the work.
     With `mean_length` outputs are cut at the mean length of the references: to measure the time of a trained model.
     """
     if task.source is None or not task.metrics:
@@ -183,9 +185,12 @@ def greedy_evaluation(
         table["symbols_per_state"] = full["search"]["symbols_per_state"]
     greedy = build_part("search", table, "search", trust)
 
+    decoding = SharedDecoding(sources, search=greedy, **asked)
+
     def evaluate(model: nn.Module) -> tuple[Results, list[Sample]]:
-        found = best_predictions(System(model.eval(), task, full, trust=trust), sources, search=greedy, **asked)
-        predictions = [one.text for one in found]
+        predictions = decoding.predictions(System(model.eval(), task, full, trust=trust))
+        if not processes.is_lead():
+            return {}, []
         sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
         return task.measure(predictions, references, sources), [sample]
 
