@@ -99,8 +99,8 @@ def missing_processes() -> list[int]:
         while not store.check(names) and time.monotonic() < deadline:
             time.sleep(0.1)
         return [each for each, name in enumerate(names) if not store.check([name])]
-    except RuntimeError:  # whoever keeps the store is gone too
-        return []
+    except RuntimeError:  # it is kept by torchrun, or else by the first process
+        return [0]
 
 
 def absence(missing: Sequence[int], waited: bool) -> str:

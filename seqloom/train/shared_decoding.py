@@ -37,8 +37,7 @@ class SharedDecoding:
             for rows in self.plan[processes.rank() :: processes.world_size()]
         ]
         found: dict[int, Any] = {}
-        device = next(system.model.parameters()).device
-        for content in processes.gather(json.dumps(own).encode(), device):
+        for content in processes.gather(json.dumps(own).encode(), system.model.device):
             for rows, outputs in json.loads(content):
                 found |= zip(rows, outputs, strict=True)
         return [found[row] for row in range(len(self.sources))]

@@ -15,6 +15,7 @@ from seqloom.errors import SeqloomError
 from seqloom.storage import files
 from seqloom.storage import run as checkpoint
 from seqloom.storage.environment import store_environment
+from seqloom.storage.lock import WriteLock
 from seqloom.storage.run import Run
 from seqloom.storage.weights import average, load_file, save_file, skip_initialisation, weights_of
 from seqloom.train.optimiser import NamedOptimiser
@@ -40,6 +41,12 @@ def save(run: Run, step: int, value: float = 1.0) -> None:
     run.save(
         step, model={"a": torch.full((3,), value)}, optimiser={"a/exp_avg": torch.zeros(3)}, trainer={"step": step}
     )
+
+
+def reopened(run: Run) -> Run:
+    """Opened for writing."""
+    with WriteLock() as lock:
+        return Run.open(run.path, lock)
 
 
 def names(folder: Path) -> list[str]:
@@ -182,7 +189,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint_and_nothing_else(
         save(run, 20)
     assert "\n" not in str(caught.value)
     assert names(run.path / "checkpoints") == ["step-00000010"]
-    newest = Run.open(run.path, writing=True).newest()
+    newest = reopened(run).newest()
     assert newest is not None
     assert newest.model()["a"].tolist() == [1, 1, 1]
 
@@ -239,9 +246,9 @@ def test_a_crash_at_any_call_leaves_a_run_that_opens_with_a_complete_checkpoint(
                 finished = True
             except Crash:
                 finished = False
-        reopened = Run.open(run.path, writing=True)
+        again = reopened(run)
         assert names(run.path / "checkpoints") == ["step-00000010", "step-00000020"]
-        newest = reopened.newest()
+        newest = again.newest()
         assert newest is not None
         assert newest.model()["a"].tolist() in ([1, 1, 1], [2, 2, 2])
         assert newest.trainer() == {"step": 20}
@@ -260,7 +267,7 @@ def test_leftovers_of_a_crash_are_cleared_when_opened_for_writing_only(tmp_path:
     (run.path / ".model.safetensors.partial").write_bytes(b"half")
     assert Run.open(run.path).newest() is None
     assert (run.path / ".model.safetensors.partial").exists()
-    Run.open(run.path, writing=True)
+    reopened(run)
     assert names(run.path) == ["checkpoints", "config.toml", "format.json"]
     assert names(run.path / "checkpoints") == []
 
@@ -271,6 +278,41 @@ def test_pruning_keeps_the_newest_and_the_named(tmp_path: Path) -> None:
         save(run, step)
     run.prune([2])
     assert [found.step for found in run.checkpoints()] == [2, 4]
+
+
+def test_a_checkpoint_knows_whether_its_files_are_what_was_written(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    save(run, 10)
+    checkpoint = run.checkpoint(10)
+    assert checkpoint.damage() == ""
+    for name in ("model.safetensors", "optimiser.safetensors", "trainer.json", "checksums.json"):
+        path = checkpoint.path / name
+        whole = path.read_bytes()
+        for damaged in (whole[:-3], whole[:-4] + bytes([whole[-4] ^ 4]) + whole[-3:]):
+            path.write_bytes(damaged)
+            assert str(checkpoint.path) in checkpoint.damage()
+            assert "\n" not in checkpoint.damage()
+        path.write_bytes(whole)
+    (checkpoint.path / "checksums.json").unlink()  # a checkpoint of before
+    assert checkpoint.damage() == ""
+    (checkpoint.path / "model.safetensors").write_bytes(b"short")
+    assert "not a complete safetensors file" in checkpoint.damage()
+
+
+def test_damaged_checkpoints_are_set_aside_unless_none_is_left(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    for step in (10, 20, 30):
+        save(run, step)
+    (run.checkpoint(20).path / "trainer.json").write_bytes(b"{}")
+    (run.checkpoint(30).path / "model.safetensors").write_bytes(b"")
+    lines = run.set_aside_damaged()
+    assert [line.partition(" cannot")[0] for line in lines] == [f"the checkpoint of step {step}" for step in (20, 30)]
+    assert names(run.path / "checkpoints") == ["damaged-step-00000020", "damaged-step-00000030", "step-00000010"]
+    assert run.set_aside_damaged() == []
+    (run.checkpoint(10).path / "trainer.json").unlink()
+    with pytest.raises(SeqloomError, match="no checkpoint is intact"):
+        run.set_aside_damaged()
+    assert [each.step for each in run.checkpoints()] == [10]
 
 
 def test_metrics_are_cut_back_to_the_checkpoint(tmp_path: Path) -> None:

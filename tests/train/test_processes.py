@@ -1,6 +1,5 @@
 """Two processes train as one does, drop-out and the short last update of an epoch included."""
 
-import json
 import os
 import subprocess
 import sys
@@ -25,7 +24,7 @@ TOKENS = 90
 
 def train(path: Path, steps: int, fault: bool = False) -> None:
     """Four micro-batches per update, and an odd number per epoch: one process has none in the last update."""
-    processes.begin(torch.device("cpu"))
+    processes.begin(torch.device("cpu"), minutes=2)
     with processes.lead_first():
         tiny_run(path)
     fitting = trainer(
@@ -124,8 +123,8 @@ def test_micro_batches_that_cannot_be_shared_are_refused_with_the_number_to_set(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(SeqloomError, match=r"accumulate = 3 cannot be shared by 2 processes.*accumulate = 4"):
-        trainer(tmp_path, accumulate=3, display=Display.quiet())
-    assert json.loads((tmp_path / "format.json").read_text())["format"] == 1
+        seqloom.fit(LINES, TEXT, out=tmp_path / "run", settings="train.accumulate=3", display=Display.quiet())
+    assert not (tmp_path / "run").exists()
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.rollouts import Rollouts
 from seqloom.storage import weights
 from seqloom.storage.history import Summary
+from seqloom.storage.lock import WriteLock
 from seqloom.storage.run import Run
 from seqloom.train import processes, schedule
 from seqloom.train.display import Display
@@ -95,11 +96,11 @@ class Likelihood(Objective):
 
 def tiny_run(path: Path) -> Run:
     """A run folder without a recipe: the trainer needs none."""
-    if (path / "format.json").exists():
-        return Run.open(path, writing=processes.is_lead())
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "format.json").write_text('{"format": 1, "seqloom": "0"}')
-    return Run.open(path, writing=processes.is_lead())
+    if not (path / "format.json").exists():
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "format.json").write_text('{"format": 1, "seqloom": "0"}')
+    with WriteLock() as lock:
+        return Run.open(path, lock if processes.is_lead() else None)
 
 
 def trainer(path: Path, **changes: Any) -> Trainer:
@@ -199,7 +200,7 @@ def test_a_signal_ends_training_after_the_update_and_resuming_goes_on_as_if_noth
     before = signal.getsignal(number)
     trainer(tmp_path / "unbroken", epochs=3, schedule="cosine").fit()
     summary = trainer(tmp_path / "broken", epochs=3, schedule="cosine", display=interrupt_at(11, number)).fit()
-    assert (summary.stopped, summary.steps) == ("interrupted", 12)
+    assert (summary.stopped, summary.steps, summary.signal) == ("interrupted", 12, number)
     assert signal.getsignal(number) is before
     assert trainer(tmp_path / "broken", epochs=3, schedule="cosine").fit().stopped == "epochs"
     assert state(tiny_run(tmp_path / "unbroken")) == state(tiny_run(tmp_path / "broken"))
