@@ -117,7 +117,7 @@ def run_to_resume(out: str | Path, resume: Resume, lock: WriteLock | None) -> Ru
         Run.refuse_existing(out)
         return None
     run = Run.open(out, lock)
-    if lock and run.newest() is None and run.weights.exists():
+    if processes.is_lead() and run.newest() is None and run.weights.exists():
         raise SeqloomError(f"{out} has no checkpoint to continue from: start from its weights with --init {out}")
     return run
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import safetensors.torch
@@ -20,12 +19,14 @@ import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, one_line
 from seqloom.storage.weights import to_bytes
+from seqloom.train import liveness
+from seqloom.train.liveness import exchange
 from seqloom.types import State, flatten, nest
 
-BEAT = 1.0  # seconds between two signs of life of a lead that others wait for
-_limit = 600.0  # seconds that an exchange may take
+JOINING = 300.0  # seconds at least for all processes to start
+_blocks = count()  # numbers of the blocks that the lead runs first
 
 
 def rank() -> int:
@@ -43,12 +44,17 @@ def is_lead() -> bool:
 
 def begin(device: torch.device, minutes: float) -> None:
     """Join the other processes, if torchrun started several. They wait so many minutes for each other."""
-    global _limit
     if world_size() > 1 and not distributed.is_initialized():
-        _limit = 60 * minutes
+        liveness.limit = 60 * minutes
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(seconds=_limit))
+        kind = "nccl" if device.type == "cuda" else "gloo"
+        try:
+            distributed.init_process_group(kind, timeout=timedelta(seconds=max(liveness.limit, JOINING)))
+            liveness.set_limits()
+        except RuntimeError as error:
+            problem = f"process {rank() + 1} of {world_size()} has not met the others: {one_line(error)}"
+            raise SeqloomError(problem) from error
 
 
 def end() -> None:
@@ -72,41 +78,6 @@ def unequal_shares(accumulate: int) -> list[str]:
     if not accumulate % world_size():
         return []
     return [f"{accumulate} micro-batches per update, {world_size()} processes: some wait in a part of each update"]
-
-
-# -- exchanges
-
-
-@contextmanager
-def exchange() -> Iterator[None]:
-    """Around each exchange: an error names the processes that did not take part."""
-    began = time.monotonic()
-    try:
-        yield
-    except RuntimeError as error:
-        if missing := missing_processes():
-            raise SeqloomError(absence(missing, time.monotonic() - began > 0.9 * _limit)) from error
-        raise
-
-
-def missing_processes() -> list[int]:
-    """The ranks that do not answer a roll call, for which the others have a little time: they fail at the same time."""
-    store = distributed.distributed_c10d._get_default_store()
-    names = [f"failed/{each}" for each in range(world_size())]
-    deadline = time.monotonic() + min(max(_limit / 10, 1.0), 10.0)
-    try:
-        store.set(names[rank()], "")
-        while not store.check(names) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return [each for each, name in enumerate(names) if not store.check([name])]
-    except RuntimeError:  # it is kept by torchrun, or else by the first process
-        return [0]
-
-
-def absence(missing: Sequence[int], waited: bool) -> str:
-    who = ", ".join(str(each + 1) for each in missing)
-    what = f"has not answered for {_limit / 60:g} minutes (train.timeout)" if waited else "has ended"
-    return f"process {who} of {world_size()} {what}: all others end, too; continue with --resume=auto"
 
 
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
@@ -195,53 +166,16 @@ def wait() -> None:
             distributed.barrier()
 
 
-# -- the lead before the others
-
-_turns = 0  # blocks that the lead has run first
-
-
 @contextmanager
 def lead_first() -> Iterator[None]:
-    """Run the block in the lead first: it makes the files that the other processes read.
-
-    Reading much data may take longer than the time limit, so a thread of the lead gives signs of life.
-    """
-    global _turns
+    """Run the block in the lead first: it makes the files that the other processes read. That may take long."""
     if world_size() == 1:
         yield
         return
-    _turns += 1
-    store, done, beats = distributed.distributed_c10d._get_default_store(), f"done/{_turns}", f"beats/{_turns}"
-    if not is_lead():
-        await_lead(store, done, beats)
+    work = f"work {next(_blocks)}"
+    if is_lead():
+        with liveness.signs_of_life(work):
+            yield
+    else:
+        liveness.await_work(work, rank=0)
         yield
-        return
-    over = threading.Event()
-
-    def beat() -> None:
-        with suppress(RuntimeError):  # whoever keeps the store is gone
-            while not over.wait(BEAT):
-                store.add(beats, 1)
-
-    pulse = threading.Thread(target=beat, daemon=True)
-    pulse.start()
-    try:
-        yield
-    finally:
-        over.set()
-        pulse.join()
-    store.set(done, "")
-
-
-def await_lead(store: distributed.Store, done: str, beats: str) -> None:
-    """Wait until the lead has set `done`, as long as it gives signs of life."""
-    last, since = -1, time.monotonic()
-    try:
-        while not store.check([done]):
-            if (count := store.add(beats, 0)) != last:
-                last, since = count, time.monotonic()
-            elif time.monotonic() - since > _limit:
-                raise SeqloomError(absence([0], waited=True))
-            time.sleep(0.05)
-    except RuntimeError as error:
-        raise SeqloomError(absence([0], waited=False)) from error

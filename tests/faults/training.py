@@ -39,7 +39,7 @@ device = "cpu"
 timeout = 0.05
 """
 ONE_LINE = (0, 2)
-ENDED = (0, 2, 130, 143, -2, -9, -15)
+ENDED = (0, 130, 143, -2, -9, -15)
 
 
 class Training:

@@ -131,7 +131,7 @@ def test_a_process_that_ends_is_named_at_once(tmp_path: Path) -> None:
 
     began = time.monotonic()
     said = in_processes(3, work, tmp_path, victims=(1,))
-    assert said[0] == said[2] == "process 2 of 3 has ended: all others end, too; continue with --resume=auto"
+    assert said[0] == said[2] == "process 2 of 3 has ended: the others end too; go on with --resume=auto"
     assert time.monotonic() - began < 20
 
 
