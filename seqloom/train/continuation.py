@@ -16,7 +16,7 @@ from seqloom.storage.run import Run
 from seqloom.train.planning import Planning
 from seqloom.train.recipe import FROM_DATA, Recipe
 
-LIMITS = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "train.timeout", "data")
+MAY_CHANGE = ("train.epochs", "train.steps", "train.minutes", "train.patience", "train.device", "train.timeout", "data")
 TO_TIME = ("epochs", "steps", "warmup", "validate_every")  # keys of [train] that are laid out over minutes
 TO_DATA = re.compile(
     r"train\.tokens|task\.(source|target)\.size|(encoder|decoder)(\.\2)*\.(dropout|size|hidden|embedding_size)"
@@ -40,7 +40,7 @@ def resumed_recipe(
         changed = [key for key in difference(before, whole) if not is_derived(key, planning, before)]
         if not planning.fits:  # its limits may have been changed by hand
             after["train"] = whole["train"] | laid_out(before, whole, planning)
-    refused = [key for key in changed if not key.startswith(LIMITS)]
+    refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
     if refused:
         raise SeqloomError(
             f"{run.path} was trained with another recipe ({', '.join(refused[:4])} changed): "

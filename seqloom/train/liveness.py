@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as distributed
 
@@ -86,7 +87,7 @@ def await_work(work: str, rank: int) -> None:
         raise SeqloomError(absence([rank], waited=False)) from error
 
 
-def store() -> distributed.Store:
+def store() -> Any:
     return distributed.distributed_c10d._get_default_store()
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as distributed
 
 import seqloom
 from seqloom.config.build import build_part
@@ -32,16 +32,15 @@ CPU = torch.device("cpu")
 def in_processes(count: int, work: Callable[[], Any], folder: Path, victims: tuple[int, ...] = ()) -> list[str]:
     """What the work returns in each of so many forked processes, or its error. Victims are killed in the end."""
     torch.set_num_threads(1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as torchrun keeps it
     children = []
     for rank in range(count):
         child = os.fork()
         if child == 0:
             try:
                 os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(count)}
-                os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+                os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+                os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
                 try:
                     said = json.dumps(work())
                 except SeqloomError as error:
@@ -114,7 +113,7 @@ def test_a_process_that_hangs_is_named_by_all_others_in_time(tmp_path: Path, ran
         processes.sums([1.0], CPU)
 
     began = time.monotonic()
-    said = in_processes(3, work, tmp_path, victims=(rank,))  # the first keeps the store, which torchrun does elsewhere
+    said = in_processes(3, work, tmp_path, victims=(rank,))
     assert time.monotonic() - began < 10
     for each in range(3):
         if each != rank:
