@@ -66,10 +66,12 @@ def test_a_writer_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         signal.pause()
         os._exit(1)
     os.read(ready, 1)
-    with WriteLock() as lock, pytest.raises(SeqloomError, match=f"process {child} on"):
-        Run.open(run.path, lock)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    try:
+        with WriteLock() as lock, pytest.raises(SeqloomError, match=f"process {child} on"):
+            Run.open(run.path, lock)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
     assert (run.path / LOCK).exists()
     with WriteLock() as lock:
         Run.open(run.path, lock)
