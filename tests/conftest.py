@@ -12,7 +12,7 @@ SLOW = {
     *("train/test_budget.py", "exact/test_bag.py", "exact/test_channel.py", "exact/test_monotonic.py"),
     *("exact/test_raml.py", "explain/test_page.py", "analysis/test_compare.py", "exact/test_emission.py"),
     *("exact/test_explain.py", "exact/test_simultaneous.py", "data/test_generators.py"),
-    *("testing", "analysis/test_gradients.py"),
+    *("testing", "analysis/test_gradients.py", "faults", "train/test_elastic.py"),
 }
 
 

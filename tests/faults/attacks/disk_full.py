@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.faults.training import ONE_LINE, Training, reference
 
-SHORT, LONG = 2, 100
+SHORT, LONG = 1, 100
 
 
 def attack(number: int, folder: Path) -> str | None:
