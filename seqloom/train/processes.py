@@ -18,6 +18,8 @@ import safetensors.torch
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from seqloom.errors import SeqloomError, one_line
 from seqloom.storage.weights import to_bytes
@@ -50,7 +52,11 @@ def begin(device: torch.device, minutes: float) -> None:
             torch.cuda.set_device(device)
         kind = "nccl" if device.type == "cuda" else "gloo"
         try:
-            distributed.init_process_group(kind, timeout=timedelta(seconds=max(liveness.limit, JOINING)))
+            patience = timedelta(seconds=max(liveness.limit, JOINING))
+            store, *_ = next(rendezvous("env://", rank(), world_size(), timeout=patience))
+            # torchrun keeps its store when it starts processes again, with the addresses of those that have ended.
+            store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+            distributed.init_process_group(kind, store=store, rank=rank(), world_size=world_size(), timeout=patience)
             liveness.set_limits()
         except RuntimeError as error:
             problem = f"process {rank() + 1} of {world_size()} has not met the others: {one_line(error)}"
