@@ -26,7 +26,7 @@ from seqloom.storage.run import Run
 from seqloom.train import processes
 from seqloom.train.batches import Batches
 from seqloom.train.optimiser import NamedOptimiser
-from seqloom.train.state import TrainingState
+from seqloom.train.state import Best, TrainingState
 from seqloom.train.training import Training
 from seqloom.types import State, flatten, nest
 
@@ -138,7 +138,7 @@ def carried_states(tensors: weights.Weights, model: Any, checkpoint: Checkpoint)
     return nest(tensors)
 
 
-def best_on_disk(run: Run, state: TrainingState) -> list[dict[str, Any]]:
+def best_on_disk(run: Run, state: TrainingState) -> list[Best]:
     """The best validations whose checkpoints are there: after a damage some may not be, until they are made again."""
     return [entry for entry in state.best if run.checkpoint(entry["step"]).path.is_dir()]
 

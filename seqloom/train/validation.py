@@ -28,7 +28,7 @@ from seqloom.train.first_phase import FirstPhase
 from seqloom.train.log import Log
 from seqloom.train.resume import best_on_disk
 from seqloom.train.shared_decoding import SharedDecoding
-from seqloom.train.state import TrainingState
+from seqloom.train.state import Best, TrainingState
 from seqloom.train.training import Training
 from seqloom.types import Batch, Example, State
 
@@ -144,7 +144,7 @@ class Validation:
         processes.wait()  # no process leaves before the folder is complete
         return results
 
-    def measure_average(self, best: list[dict[str, Any]]) -> Results:
+    def measure_average(self, best: Sequence[Best]) -> Results:
         """Load the average of the best checkpoints if it is better than each of them; its results, empty if not."""
         model, count = self.training.model, len(best)
         paths = [self.run.checkpoint(entry["step"]).verified("model.safetensors") for entry in best]
