@@ -177,7 +177,7 @@ def test_a_resumed_training_goes_on_in_its_phase(tmp_path: Path, step: int) -> N
 def test_a_training_before_there_were_phases_goes_on_without_one() -> None:
     training, stored = Training(network(), CrossEntropy()), {"step": 5}
     state = TrainingState()
-    state.restore(stored)
+    state.restore(stored, Path("trainer.json"))
     FirstPhase(training, state).begin()
     assert not training.first_phase
 
