@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
@@ -10,14 +11,16 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from seqloom.errors import SeqloomError, nearest, show
+from seqloom.errors import SeqloomError, nearest, show, shown
 
 ABSENT = Parameter.empty  # the default of an argument without one
+LARGEST = 2**63 - 1  # what fits into an integer of torch and numpy
 WORDS = {int: "an integer", float: "a number", str: "a string", Path: "a path", bool: "true or false"}
 
 
 def check(annotation: Any, value: Any, key: str) -> Any:
     """A value as its annotation wants it. An integer may stand for a float; nothing else is converted."""
+    check_numbers(value, key)
     if (found := understood(annotation, value)) is not ABSENT:
         return found
     from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -30,8 +33,27 @@ def check(annotation: Any, value: Any, key: str) -> Any:
         if get_origin(annotation) is Annotated:  # bounds: pydantic explains them well
             reason = error.errors()[0]["msg"]
         raise SeqloomError(f"{key} = {show(value)}: {reason}") from error
-    except (TypeError, PydanticSchemaGenerationError) as error:
+    except (TypeError, ValueError, RecursionError, PydanticSchemaGenerationError) as error:
         raise SeqloomError(f"{key} = {show(value)}: expected {expected(annotation)}") from error
+
+
+def check_numbers(value: Any, key: str) -> None:
+    """Refuse numbers that no computation could take, also in lists: integers beyond 64 bits, NaN and infinities."""
+    if isinstance(value, (list, tuple, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            if isinstance(each, (int, float)):
+                check_numbers(each, key)
+    elif isinstance(value, int) and abs(value) > LARGEST:
+        raise SeqloomError(f"{key} = {show(value)}: expected a number of at most 64 bits")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise SeqloomError(f"{key} = {value}: expected a finite number")
+
+
+def expect(least: float, most: float, **values: float | None) -> None:
+    """Refuse arguments of a constructor that are out of bounds; None is no value."""
+    for name, value in values.items():
+        if value is not None and not least <= value <= most:  # NaN is never within
+            raise ValueError(f"{name} = {shown(value)}: expected a number from {least:,} to {most:,}")
 
 
 def understood(annotation: Any, value: Any) -> Any:

@@ -24,6 +24,7 @@ from seqloom.cli import options
 @options.device
 @options.threads()
 @options.skip_bad
+@options.max_characters
 @options.trust
 @click.option("--confusion", type=options.FILE, help="The confusion matrix as a picture to write, PNG or SVG.")
 def evaluate(
@@ -37,6 +38,7 @@ def evaluate(
     device: str,
     threads: int,
     skip_bad: bool,
+    max_characters: int | None,
     trust: bool,
     confusion: Path | None,
     **given: Any,
@@ -51,6 +53,7 @@ def evaluate(
         options.picture_paths((confusion,))
     average: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=average, threads=threads)
+    options.set_limit(model, max_characters)
     examples = options.read_examples(model, data, skip_bad, columns, header)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
     measured = model.evaluate(examples, **asked) if confusion is None else confuse(model, examples, confusion, asked)
@@ -82,6 +85,7 @@ def confuse(model: Any, examples: list[Any], path: Path, asked: dict[str, Any]) 
 @options.device
 @options.threads()
 @options.skip_bad
+@options.max_characters
 @options.trust
 def score(
     runs: tuple[Path, ...],
@@ -92,6 +96,7 @@ def score(
     device: str,
     threads: int,
     skip_bad: bool,
+    max_characters: int | None,
     trust: bool,
 ) -> None:
     """Print the log-probability of each pair, one per line."""
@@ -100,6 +105,7 @@ def score(
 
     choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
+    options.set_limit(model, max_characters)
     examples = options.read_examples(model, data, skip_bad, columns, header)
     for value in model.score(examples):
         print(f"{value:.6f}")

@@ -20,6 +20,7 @@ from seqloom.cli.messages import note
 @click.option("--truth", help='For points in the plane: the true places, drawn below the output, as "0 3 2 0".')
 @options.n_best
 @options.beam_size
+@options.limits
 @options.device
 @options.threads()
 @options.trust
@@ -30,6 +31,8 @@ def explain(
     truth: str | None,
     n_best: int | None,
     beam_size: int | None,
+    truncate: bool,
+    max_characters: int | None,
     device: str,
     threads: int,
     trust: bool,
@@ -48,7 +51,8 @@ def explain(
         options.check_file(out, "page.html")
     choose_threads(threads)
     model = Predictor.load(run, device, trust)
-    known: dict[str, Any] = {} if truth is None else {"truth": truth}
+    options.set_limit(model, max_characters)
+    known: dict[str, Any] = {"truncate": truncate, **({} if truth is None else {"truth": truth})}
     found = model.explain(text, n_best=n_best or 5, **known, **options.search_settings((), beam_size))
     if out is not None:
         replace_file(out, page(found).encode())

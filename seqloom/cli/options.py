@@ -78,6 +78,14 @@ replace_unknown = click.option(
     "--replace-unknown", is_flag=True, help="Replace unknown words by the source words with the most attention."
 )
 
+max_characters = click.option(
+    "--max-characters",
+    type=click.IntRange(min=1, max=100_000_000),
+    help="Characters of a source or line at most; by default as in training (data.max_characters).",
+)
+truncate = click.option("--truncate", is_flag=True, help="Cut sources that are too long instead of refusing them.")
+limits = together(truncate, max_characters)
+
 
 def threads(default: int = 0) -> Decorator:
     about = "CPU threads; 0 measures which number is fastest (exported models take 1)."
@@ -97,6 +105,12 @@ helpers = together(  # other runs that help to choose an output
 )
 
 
+def set_limit(model: Any, characters: int | None) -> None:
+    """Take --max-characters for the limit of all sources."""
+    if characters is not None:
+        model.max_characters = characters
+
+
 def paths(given: tuple[Path, ...]) -> list[str] | None:
     """The files of --data, if there are any."""
     if len(given) > 2:
@@ -111,7 +125,7 @@ def split_columns(text: str | None) -> list[str | int] | None:
     cells = [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(cells) or not cells:
         raise SeqloomError(f'--columns "{text}": expected names or numbers with commas between, such as text,label')
-    return [int(cell) if cell.isdecimal() else cell for cell in cells]
+    return [int(cell) if cell.isdecimal() and len(cell) < 10 else cell for cell in cells]
 
 
 def layout(data: tuple[Path, ...], columns: list[str | int] | None, header: bool | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import click
 
 from seqloom.cli import options
 from seqloom.cli.messages import note
+from seqloom.data.limits import overlong, refuse_long
 from seqloom.errors import SeqloomError, UnreadableError
 
 
@@ -27,6 +29,7 @@ from seqloom.errors import SeqloomError, UnreadableError
 @click.option("--prefix", help="Every output begins with this.")
 @click.option("--ban", "banned", multiple=True, help="No output contains this; may be given several times.")
 @click.option("--require", "required", multiple=True, help="Every output contains this; may be given several times.")
+@options.limits
 @options.geometric
 @options.settings
 @options.device
@@ -42,6 +45,7 @@ def predict(
     device: str,
     threads: int,
     trust: bool,
+    max_characters: int | None,
     **given: Any,
 ) -> None:
     """Predict: one source per line on stdin, one output per line on stdout. An empty line stays empty.
@@ -52,6 +56,7 @@ def predict(
 
     average: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=average, threads=threads)
+    options.set_limit(model, max_characters)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
     if n_best is not None:
         asked["n_best"] = n_best
@@ -65,12 +70,12 @@ def predict_lines(model: Any, as_json: bool, asked: dict[str, Any]) -> None:
     from seqloom.inference.system import has_unknown_source
 
     sources_in_all = unknown = lines = 0
-    for sources in chunks(sys.stdin.buffer):
+    for sources in chunks(sys.stdin.buffer, model.max_characters, asked["truncate"]):
         filled = [source for source in sources if not is_blank(source)]
         try:
             answers = model.candidates(sources, details=as_json, **asked)
         except UnreadableError:
-            name_line(model, sources, lines)
+            name_line(model, sources, lines, asked["truncate"])
             raise
         sources_in_all += len(filled)
         unknown += sum(has_unknown_source(model.system, source) for source in filled)
@@ -87,34 +92,50 @@ def predict_lines(model: Any, as_json: bool, asked: dict[str, Any]) -> None:
         note(f"{unknown:,} of {sources_in_all:,} lines have tokens that this model has never seen.")
 
 
-def name_line(model: Any, sources: list[str], before: int) -> None:
+def name_line(model: Any, sources: list[str], before: int, truncate: bool) -> None:
     """Fail with the number of the first line that cannot be read."""
-    from seqloom.inference.system import encode_source
+    from seqloom.inference.system import admit_source, encode_source
 
     for line, source in enumerate(sources, start=before + 1):
         try:
             if source.strip():
-                encode_source(model.system, source)
+                encode_source(model.system, admit_source(model.system, source, "it", truncate))
         except UnreadableError as bad:
             raise SeqloomError(f"standard input, line {line}: {bad}") from None
 
 
-def chunks(stream: Any, size: int = 256) -> Iterator[list[str]]:
-    """Lines as they arrive: those that are there are answered before more are waited for."""
-    number, rest = 0, b""
-    while True:
-        block = stream.read1(1 << 16)
-        *lines, rest = (rest + block).split(b"\n")
-        if not block and rest:
-            lines, rest = [rest], b""
+def chunks(stream: Any, limit: int, truncate: bool = False, size: int = 256) -> Iterator[list[str]]:
+    """Lines as they arrive: those that are there are answered before more are waited for.
+
+    Of a line that is too long no more is kept than can be used, and no more is read unless it is to be cut.
+    """
+    number, kept, length = 0, list[bytes](), 0  # of the line that has not ended
+    while block := stream.read1(1 << 16):
         found = []
-        for line in lines:
-            number += 1
-            try:
-                found.append(line.decode("utf-8").removesuffix("\r"))
-            except UnicodeDecodeError:
-                message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
-                raise SeqloomError(message) from None
+        for place, piece in enumerate(block.split(b"\n")):
+            if place:  # a line has ended before it
+                number += 1
+                found.append(text_of(b"".join(kept), number, limit, truncate))
+                kept, length = [], 0
+            if piece and length <= 4 * limit:  # no character has more than four bytes
+                kept.append(piece)
+                length += len(piece)
+            if length > 4 * limit + 1 and not truncate:
+                raise overlong(f"standard input, line {number + 1},", f"more than {limit:,} characters", limit)
         yield from (found[start : start + size] for start in range(0, len(found), size))
-        if not block:
-            return
+    if kept:
+        yield [text_of(b"".join(kept), number + 1, limit, truncate)]
+
+
+def text_of(line: bytes, number: int, limit: int, truncate: bool) -> str:
+    """The text of a line, cut or refused where it is too long."""
+    try:
+        # A line that was cut may end within a character.
+        text = codecs.getincrementaldecoder("utf-8")().decode(line, final=not truncate or len(line) <= 4 * limit)
+    except UnicodeDecodeError:
+        message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
+        raise SeqloomError(message) from None
+    text = text.removesuffix("\r")
+    if not truncate:
+        refuse_long(text, limit, f"standard input, line {number},")
+    return text[:limit]

@@ -14,7 +14,7 @@ import click
 
 from seqloom.cli import options
 from seqloom.cli.messages import note
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, UnreadableError
 
 if TYPE_CHECKING:
     from seqloom.inference.stream import SoFar, Stream
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @options.beam_size
 @click.option("--json", "as_json", is_flag=True, help="One JSON line per change: final, provisional, times.")
 @click.option("--timing", is_flag=True, help="Print at the end how long it took.")
+@options.limits
 @options.settings
 @options.device
 @options.threads(1)
@@ -36,6 +37,8 @@ def stream(
     beam_size: int | None,
     as_json: bool,
     timing: bool,
+    truncate: bool,
+    max_characters: int | None,
     settings: tuple[str, ...],
     device: str,
     threads: int,
@@ -47,9 +50,10 @@ def stream(
 
     choose_threads(threads)
     model = Predictor.load(run, device, trust)
+    options.set_limit(model, max_characters)
     chosen = options.search_settings(settings, beam_size)
     sound = model.task.source is not None and model.task.source.seconds is not None
-    stream_input(lambda: model.stream(wait=wait, **chosen), sound, as_json, note if timing else None)
+    stream_input(lambda: model.stream(wait=wait, truncate=truncate, **chosen), sound, as_json, note if timing else None)
 
 
 class Caption:
@@ -77,15 +81,23 @@ class Caption:
 def stream_input(begin: Callable[[], Stream], sound: bool, as_json: bool, timing: Callable[[str], None] | None) -> None:
     """One source of sound, or one source per line of text."""
     feeds = [sound_chunks()] if sound else lines(sys.stdin.fileno())
-    for feed in feeds:
+    for number, feed in enumerate(feeds, start=1):
         stream, caption = begin(), Caption(as_json)
         with caption:
             for chunk in feed:
-                caption.show(stream.feed(chunk))
+                caption.show(stream.feed(chunk) if sound else feed_line(stream, chunk, number))
             if stream.inputs or sound:
                 caption.show(stream.close())
         if timing and stream.inputs:
             timing(timing_line(stream))
+
+
+def feed_line(stream: Stream, chunk: Any, number: int) -> SoFar:
+    """Feed a chunk; an error names its line."""
+    try:
+        return stream.feed(chunk)
+    except UnreadableError as bad:
+        raise SeqloomError(f"standard input, line {number}: {bad}") from None
 
 
 def timing_line(stream: Stream) -> str:

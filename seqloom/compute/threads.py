@@ -11,22 +11,19 @@ import time
 
 import torch
 
+from seqloom.compute.processors import available_processors, check_threads
+
 ROUNDS = 3
 GAIN = 1.15  # how much faster twice the threads must be
 
 
 def choose_threads(wanted: int = 0, before: int = 0) -> int:
     """Set the threads of torch: as wanted, else as before, else from OMP_NUM_THREADS, else measured."""
-    count = wanted or before
+    count = check_threads(wanted or before)
     if not count and "OMP_NUM_THREADS" in os.environ:
         return torch.get_num_threads()
     torch.set_num_threads(count or fastest_count(available_processors()))
     return torch.get_num_threads()
-
-
-def available_processors() -> int:
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fastest_count(most: int) -> int:

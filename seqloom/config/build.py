@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seqloom.compute.memory import memory_limit
 from seqloom.config.assemble import assemble_part, call
 from seqloom.config.complete import OF, OF_SOURCE, fill_part, is_derived
 from seqloom.config.discovery import find, parameters
@@ -28,7 +29,27 @@ def build_task(recipe: Recipe, trust: bool = False) -> Task:
 
 
 def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec, trust: bool = False) -> Model:
-    """The model of a recipe, its sizes taken from the codecs."""
+    """The model of a recipe, its sizes taken from the codecs. First without memory, to count its weights."""
+    import torch
+
+    with torch.device("meta"):
+        check_memory(assemble_model(recipe, source_codec, target_codec, trust))
+    return assemble_model(recipe, source_codec, target_codec, trust)
+
+
+def check_memory(model: Model, copies: int = 1) -> None:
+    """Refuse a model whose weights, or so many copies of them, do not fit into memory."""
+    count = sum(weight.numel() for weight in model.parameters())
+    needed, limit = sum(weight.nbytes for weight in model.parameters()) * copies, memory_limit()
+    if needed > limit:
+        raise SeqloomError(
+            f"encoder and decoder have {count:,} weights, which take {needed / 2**30:,.1f} GB "
+            f"{'in training' if copies > 1 else 'of memory'}; there are {limit / 2**30:,.1f} GB: set smaller sizes"
+        )
+
+
+def assemble_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec, trust: bool = False) -> Model:
+    """The model, on torch's default device."""
     from seqloom.nn.model import Model
 
     if ("encoder" in recipe) != (source_codec is not None):

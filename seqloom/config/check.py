@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom import metrics
 from seqloom.config.assemble import call
-from seqloom.config.build import build_model, build_objective, build_part, build_task
+from seqloom.config.build import assemble_model, build_objective, build_part, build_task, check_memory
 from seqloom.config.recipes import Recipe
 from seqloom.errors import SeqloomError, show
 
 if TYPE_CHECKING:
     from seqloom.contracts import Codec, Search, Task
 
+COPIES = 4  # of weights in training: they, their gradients, and two moments of Adam
 STAND_INS: dict[str, Any] = {  # for codecs, before the data is read
     "symbols": SimpleNamespace(vocabulary=100, features=None),
     "vectors": SimpleNamespace(vocabulary=None, features=2),
@@ -36,8 +37,9 @@ def check_recipe(recipe: Recipe, trust: bool = False) -> None:
         call(part.suit, f"{key}.type = {show(recipe[key]['type'])}", given)
 
     with torch.device("meta"):
-        model = build_model(recipe, source, target, trust)
+        model = assemble_model(recipe, source, target, trust)
         objective = build_objective(recipe, task, model.decoder, trust, target)
+    check_memory(model, COPIES)
     if model.encoder is not None:
         suit(model.encoder, "encoder", task=task)
     suit(model.decoder, "decoder", task=task, encoder=model.encoder)

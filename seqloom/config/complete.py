@@ -10,9 +10,10 @@ from typing import Any
 
 from seqloom import metrics
 from seqloom.config.assemble import Section
+from seqloom.config.bounds import check_bounds
 from seqloom.config.discovery import Parameter, as_table, find, one, parameters, parts, slot, word
 from seqloom.config.recipes import Recipe
-from seqloom.config.settings import Data, Settings, build_settings
+from seqloom.config.settings import Data, Settings, build_data, build_settings
 from seqloom.errors import SeqloomError, nearest, show, under
 from seqloom.values import ABSENT, check, plain
 
@@ -62,6 +63,7 @@ def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
         full["task"]["metrics"] = [metric_name(name, where) for name in full["task"]["metrics"]]
     try:
         build_settings(full)  # checks its own values
+        build_data(full)
     except SeqloomError as error:
         raise SeqloomError(f"{where}: {error}") from error
     return full
@@ -83,7 +85,9 @@ def fill(parameter: Parameter, value: Any, key: str, trust: bool) -> Any:
         )
     place = slot(annotation)
     if place is None:
-        return plain(annotation, check(annotation, value, key))
+        checked = check(annotation, value, key)
+        check_bounds(key.rpartition(".")[2], checked, key)
+        return plain(annotation, checked)
     default = as_table(place.kind, parameter.default)
     return fill_part(place.kind, as_table(place.kind, value), key, trust, default)
 

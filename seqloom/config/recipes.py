@@ -12,7 +12,8 @@ from typing import Any
 
 from seqloom.config.discovery import untrusted
 from seqloom.errors import SeqloomError, nearest, one_line, show, under
-from seqloom.storage.toml import read_toml
+from seqloom.storage.files import DEEPEST, check_plain
+from seqloom.storage.toml import parse_toml, read_toml
 
 Recipe = dict[str, Any]
 Overrides = str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]  # "key=value", {"key": value}, or several
@@ -49,6 +50,7 @@ def override(recipe: Recipe, settings: Overrides) -> Recipe:
     Another type is another part, which starts from its own defaults; parts are set before what is in them. "none", in
     Python None, takes a key out.
     """
+    refuse_deep(recipe, "recipe")
     recipe = copy.deepcopy(recipe)
     for each in sorted(assignments(settings), key=lambda each: each.depth):
         *tables, last = each.key.split(".")
@@ -97,6 +99,7 @@ def assignments(settings: Overrides) -> Iterator[Assignment]:
         key, equals, text = (piece.strip() for piece in settings.partition("="))
         if not equals or not text or not all(key.split(".")):
             raise SeqloomError(f"{show(settings)}: expected key=value, such as train.tokens=2048")
+        refuse_deep([], key)
         yield Assignment(key, None if text == "none" else value_of(text, settings), text)
     elif isinstance(settings, Mapping):
         yield from entries(settings)
@@ -109,6 +112,7 @@ def assignments(settings: Overrides) -> Iterator[Assignment]:
 
 def entries(table: Mapping[str, Any], prefix: str = "") -> Iterator[Assignment]:
     """The settings of a dictionary. A table within it is merged into the recipe's; an empty one is a value."""
+    refuse_deep([], prefix)
     for name, value in table.items():
         if not isinstance(name, str) or not all(name.split(".")):
             raise SeqloomError(f"settings: {show(name)}: expected the name of a key, such as train.tokens")
@@ -117,15 +121,26 @@ def entries(table: Mapping[str, Any], prefix: str = "") -> Iterator[Assignment]:
             continue
         if getattr(value, "ndim", None) == 0:  # a number of numpy or torch
             value = value.item()
+        refuse_deep([value], f"{prefix}{name}")
         yield Assignment(f"{prefix}{name}", copy.deepcopy(value), show(value))
+
+
+def refuse_deep(content: Any, key: str) -> None:
+    """Refuse a dotted key, or what is under it, that is nested deeper than any recipe, or no recipe could say."""
+    try:
+        if key.count(".") > DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        check_plain(content)
+    except ValueError as error:
+        raise SeqloomError(f"{show(key)}: {error}; no recipe has that") from None
 
 
 def value_of(text: str, assignment: str) -> Any:
     """A value as TOML reads it; anything else is a string, unless it begins like a TOML value."""
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError as error:
-        if text[0] in "[{\"'":
+        parsed = parse_toml(f"value = {text}")
+    except ValueError as error:
+        if text[0] in "[{\"'" or not isinstance(error, tomllib.TOMLDecodeError):  # of thousands of digits or levels
             raise SeqloomError(f"{show(assignment)}: not a TOML value: {one_line(error)}") from error
         return text
     # A recipe holds no dates: 2024-05-01 is the name of a file or folder.

@@ -8,6 +8,9 @@ from typing import Any, Literal, get_args
 
 from seqloom.config.assemble import Section, assemble
 from seqloom.errors import SeqloomError, nearest
+from seqloom.values import expect
+
+MOST = {"tokens": 10_000_000, "accumulate": 100_000, "threads": 4096, "warmup": 2**40, "keep": 10_000}
 
 Optimiser = Literal["adamw", "adam", "sgd"]
 Schedule = Literal["rsqrt", "cosine", "plateau", "quarters", "constant"]
@@ -54,6 +57,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("tokens", "accumulate", "log_every", "keep"):
             self._expect(name, getattr(self, name) >= 1, "1 or more")
+        for name, most in MOST.items():
+            self._expect(name, getattr(self, name) <= most, f"at most {most:,}")
         for name in (
             "warmup",
             "validate_every",
@@ -106,6 +111,14 @@ class Data:
     columns: tuple[str | int, ...] | None = None  # source and target, by name or by number from 1
     header: bool | None = None  # whether line 1 names the columns; None: asked if it looks so
     quotes: bool | None = None  # whether quotes enclose cells; None: in CSV always, in TSV where only that makes sense
+
+    def __post_init__(self) -> None:
+        expect(1, 100_000_000, max_characters=self.max_characters)
+
+
+def build_data(recipe: dict[str, Any]) -> Data:
+    """How the data of a completed recipe is read."""
+    return assemble(Section(Data), recipe["data"], "data", trust=False)
 
 
 def build_settings(recipe: dict[str, Any]) -> Settings:

@@ -63,6 +63,10 @@ class Codec(ABC):
         """What identifies a value, for hashing. Raises UnreadableError for what could never be encoded."""
         return value
 
+    def cut(self, value: Any, longest: int) -> Any:
+        """The value without what is beyond so many characters or items."""
+        return value[:longest]
+
     def elements(self, value: Any) -> int | None:
         """How many positions a value has, where that is known before fitting."""
         return None

@@ -12,6 +12,10 @@ from seqloom.arrays import Array, cast, namespace
 from seqloom.errors import SeqloomError
 from seqloom.types import Hypothesis, Memory, Output, Padded, State, hold, select
 
+LONGEST_OUTPUT = 20_000  # tokens, unless the source has more: where a model has not learned to end, outputs end here
+EXACT = 2**24  # up to here float32 holds every integer
+MOST_WEIGHTS = 4_000_000  # of attention, that are returned or shown for one source
+
 
 class Stepper(ABC):
     """A decoder as a search sees it: it scores the next token, in torch or in numpy."""
@@ -60,8 +64,8 @@ class Stepper(ABC):
         """The largest number of tokens of an output, EOS included.  (B,)"""
         lengths = memory.offset + memory.lengths
         xp = namespace(lengths)  # in float64, numpy's default, 2.2 * 5 is above 11
-        longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio)
-        return cast(longest, lengths) + self.length_offset
+        longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio).clip(0, EXACT)
+        return xp.minimum(cast(longest, lengths), lengths.clip(LONGEST_OUTPUT, None)) + self.length_offset
 
     def start_rows(self, memory: Memory, rows: int) -> State:
         """`start` for several rows per source."""
@@ -131,6 +135,15 @@ class Search(ABC):
         """The hypotheses of a prepared memory."""
         beam = self.advance(decoder, memory, self.start(decoder, memory, prefix, constraints))
         return self.finish(decoder, memory, beam)
+
+
+def refuse_large_attention(source: int, outputs: Sequence[int]) -> None:
+    """Refuse attention that would fill the memory: it has a weight for each token of an output and source position."""
+    if source * sum(outputs) > MOST_WEIGHTS:
+        raise SeqloomError(
+            f"attention: {sum(outputs):,} tokens of outputs and {source:,} positions of a source make more weights "
+            f"than {MOST_WEIGHTS:,}; ask for it with a shorter source, or leave it out"
+        )
 
 
 class Finder(ABC):

@@ -82,4 +82,6 @@ def check_text(value: Any, max_characters: int) -> Any:
 
 
 def too_long(text: str, max_characters: int) -> LineError:
-    return LineError("too long", f"expected at most {max_characters:,} characters (data.max_characters)", text)
+    count = f"{len(text):,}" if len(text) > max_characters else "more"  # of a line that was cut
+    expected = f"expected at most {max_characters:,} characters (data.max_characters), not {count}"
+    return LineError("too long", expected, text)

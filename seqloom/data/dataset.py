@@ -75,7 +75,8 @@ def prepare(
     def scan_all(data: Data, tally: Tally) -> Scan:
         refused: set[int] = set()
         rows, title = reader(data, tally), title_of(data)
-        found = readable(rows, source, target, title, tally, skip_bad=skip_bad, check=check, refused=refused)
+        checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "check": check}
+        found = readable(rows, source, target, title, tally, refused=refused, **checks)
         return scan(found, refused, seed)
 
     # 1. Files that have not changed are in the cache.

@@ -17,6 +17,8 @@ from typing import IO, Any, cast
 from seqloom.data.in_use import Hold
 from seqloom.errors import SeqloomError
 
+ENDLESS = 2**30  # bytes of a line that is skipped, at most
+
 Data = str | Path | Iterable[Any]  # a path, one or two paths, or examples in any form that `frames` knows
 
 
@@ -78,18 +80,21 @@ def writable(folder: Path) -> Path | None:
 def lines(name: str, max_characters: int) -> Iterator[bytes]:
     """Lines without their ends. Only a newline ends a line, not U+2028 and its like.
 
-    A line far too long is cut, so that a file that is one endless line does not fill the memory.
+    A line far too long is cut, so that a file that is one endless line does not fill the memory; whoever takes no
+    further line does not wait for its end.
     """
     limit = 4 * max_characters + 8
     empty = True
     with open_file(name) as file:
         while line := file.readline(limit):
-            rest = line
-            while len(rest) == limit and not rest.endswith(b"\n"):
-                rest = file.readline(limit)
-            if empty:
-                line, empty = line.removeprefix(b"\xef\xbb\xbf"), False
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
+            begin, empty = line.removeprefix(b"\xef\xbb\xbf") if empty else line, False
+            yield begin.removesuffix(b"\n").removesuffix(b"\r")
+            skipped = len(line)
+            while len(line) == limit and not line.endswith(b"\n"):
+                line = file.readline(limit)
+                skipped += len(line)
+                if skipped > ENDLESS:
+                    raise SeqloomError(f"{title_of(name)} has a line of more than {ENDLESS:,} bytes; is it text?")
     if empty:
         raise SeqloomError(f"{title_of(name)} is empty; expected at least one example")
 

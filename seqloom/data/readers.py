@@ -17,6 +17,7 @@ from seqloom.data.columns import Row, check_not_empty
 from seqloom.data.formats import file_rows, format_of
 from seqloom.data.frames import is_table, python_rows
 from seqloom.data.layout import PLAIN, Layout
+from seqloom.data.limits import length_of
 from seqloom.data.lines import Data, paths_of, title_of
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.types import Example
@@ -113,6 +114,7 @@ def readable(
     tally: Tally,
     *,
     skip_bad: bool,
+    max_characters: int = MAX_CHARACTERS,
     check: Callable[[Example], None] | None = None,
     refused: set[int] | None = None,
 ) -> Iterator[tuple[Example, Any, Any]]:
@@ -124,9 +126,9 @@ def readable(
     for example in rows:
         side = "source"
         try:
-            first = None if source is None else source.content(example.source)
+            first = None if source is None else content(source, example.source, side, max_characters)
             side = "target"
-            second = target.content(example.target)
+            second = content(target, example.target, side, max_characters)
             side = "pair"
             if check is not None:
                 check(example)
@@ -141,6 +143,14 @@ def readable(
         yield example, first, second
     if not good:
         raise tally.all_skipped(title)
+
+
+def content(codec: Codec, value: Any, side: str, max_items: int) -> Any:
+    """What identifies a value. A list or array that is too long is unreadable, as a text of so many characters is."""
+    if (length := length_of(value, codec)) > max_items and not isinstance(value, str):
+        limit = f"at most {max_items:,} (data.max_characters)"
+        raise UnreadableError(f"the {side} has {length:,} items; expected {limit}")
+    return codec.content(value)
 
 
 def _examples(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqloom.compute.processors import check_threads
 from seqloom.config.assemble import Section
 from seqloom.config.build import build_part
 from seqloom.config.complete import fill
@@ -35,6 +36,7 @@ class Exported(BasePredictor):
         path = Path(given[0])
         if device not in ("auto", "cpu"):
             raise SeqloomError(f'device = "{device}": an exported model runs on the processor; leave it out')
+        check_threads(threads)
         manifest = Manifest.read(path)
         where, recipe = path / "engine.json", manifest.recipe
         tables = [recipe.get(name) for name in ("task", "search", "data")]

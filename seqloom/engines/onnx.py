@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqloom.contracts import Constraint, Search, Stepper
+from seqloom.contracts.search import refuse_large_attention
 from seqloom.engines.engine import Engine, require_packages
 from seqloom.types import Hypothesis, Memory, Output, Padded, State, flatten, hold, nest
 
@@ -90,8 +91,8 @@ class OnnxDecoder(Stepper):
             logits, after, look = self.advance(inputs.values[:, place], state, memory)
             state = hold(inputs.lengths <= place, after, state)
             scores.append(logits)
-            looks += [] if look is None else [look]
-        maps = {"source": np.stack(looks, 1)[:, None, None]} if attention and looks else {}  # (rows, 1, 1, U, T)
+            looks += [look] if attention and look is not None else []
+        maps = {"source": np.stack(looks, 1)[:, None, None]} if looks else {}  # (rows, 1, 1, U, T)
         return Output(np.stack(scores, 1), lambda scores: scores, state, maps)
 
     def advance(self, token: np.ndarray, state: State, memory: Memory) -> tuple[np.ndarray, State, np.ndarray | None]:
@@ -108,11 +109,12 @@ class OnnxDecoder(Stepper):
         """The hypotheses of one source with their attention, by teacher forcing."""
         if not found:
             return []
+        width = int(memory.lengths[entry])
+        refuse_large_attention(width, [len(one.tokens) for one in found])
         inputs = Padded.stack([np.array([self.bos, *one.tokens]) for one in found])
         maps = self(memory.select(np.array([entry])), inputs, attention=True).attention
         if "source" not in maps:
             return list(found)
-        width = int(memory.lengths[entry])
         return [
             replace(one, attention=seen[0, 0, :length, :width].tolist())
             for one, seen, length in zip(found, maps["source"], inputs.lengths.tolist())

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.data.special_tokens import SPECIAL
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, shown
 from seqloom.inference.find import Prediction, batches
 from seqloom.inference.system import System, encode_source, pieces
 from seqloom.types import Memory, Output, Padded
@@ -26,6 +26,8 @@ def answers(
     task, model = system.task, system.model
     one_token = task.target.vocabulary is not None and not model.decoder.per_token
     refused = [name for name, value in options.items() if value] or ["n_best"] * (n_best > 1 and not one_token)
+    if n_best < 1:
+        raise SeqloomError(f"n_best = {shown(n_best)}: expected 1 or more")
     if refused:
         raise SeqloomError(f"this run answers at once, without a search: leave out {', '.join(refused)}")
     encoded = [encode_source(system, source) for source in sources]

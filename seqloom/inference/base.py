@@ -33,6 +33,15 @@ class BasePredictor:
     def path(self) -> Path | None:
         return self.system.path
 
+    @property
+    def max_characters(self) -> int:
+        """The longest source that is read, at every door; may be set."""
+        return self.system.max_characters
+
+    @max_characters.setter
+    def max_characters(self, characters: int) -> None:
+        self.system = self.system.with_limit(characters)
+
     def predict(self, sources: Sequence[Any], **options: Any) -> list[Any]:
         """The best output of each source. Options are those of `candidates`."""
         return [found.text for found in best_predictions(self.system, sources, **options)]

@@ -14,7 +14,7 @@ from seqloom.data.frames import as_list
 from seqloom.errors import SeqloomError
 from seqloom.inference.constraints import no_output
 from seqloom.inference.find import Prediction, find
-from seqloom.inference.system import System
+from seqloom.inference.system import System, admit_source
 
 SOURCES = "predict takes a list of sources"
 
@@ -54,6 +54,7 @@ def candidates(
     proposals: int | None = None,
     rescore: Any = None,
     rescore_weight: float | None = None,
+    truncate: bool = False,
     **options: Any,
 ) -> list[list[Prediction]]:
     """The n_best outputs of each source, best first; none for an empty source. `options` are those of `find`.
@@ -63,6 +64,7 @@ def candidates(
     - `channel`: a model trained the other way round, whose probability of the source counts (noisy channel), with
       `channel_weight`, `length_bonus` per token and `proposals` per step.
     - `rescore`: a language model or a reverse model that ranks the outputs of the beam anew.
+    - `truncate`: cut sources that are too long (data.max_characters) instead of refusing them.
     """
     given = as_list(sources, SOURCES)
     if system.task.source is None:
@@ -86,7 +88,11 @@ def candidates(
         wanted |= {"lm_weight": lm_weight}
         weights: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
         system = combine(system, wait=wait, lm=lm, channel=channel, **weights)
-    filled = [source for source in given if not is_blank(source)]
+    filled = [
+        admit_source(system, source, f"sources[{index}]", truncate)
+        for index, source in enumerate(given)
+        if not is_blank(source)
+    ]
     if system.model.is_head:
         from seqloom.inference.answers import answers  # imports torch
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqloom.contracts import Constraint
 from seqloom.data.special_tokens import BOS, EOS, PAD, UNK
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, shown
 from seqloom.inference.system import System, encode
 from seqloom.search.constraints.banned import Banned
 from seqloom.search.constraints.required import Required
@@ -35,14 +35,14 @@ def build_constraints(
 def spellings(system: System, value: Any, what: str) -> list[list[int]]:
     """Every way in which a phrase may appear in an output, as tokens."""
     target = system.task.target
-    tokens = encode(target, value, what, known=True).tolist()
+    tokens = encode(system, target, value, what, known=True).tolist()
     spell = getattr(target, "spellings", None)
     return spell(value) if spell else [tokens]
 
 
 def encode_prefix(system: System, value: Any) -> np.ndarray | None:
     """What every output begins with, as tokens."""
-    return None if value is None or value == "" else encode(system.task, value, "prefix", known=True)
+    return None if value is None or value == "" else encode(system, system.task, value, "prefix", known=True)
 
 
 def check_places(
@@ -60,4 +60,4 @@ def check_places(
 
 def no_output(source: Any) -> SeqloomError:
     """The error for a source whose every output breaks a constraint."""
-    return SeqloomError(f"no output for {source!r} meets the constraints within the length limit")
+    return SeqloomError(f"no output for {shown(source)} meets the constraints within the length limit")

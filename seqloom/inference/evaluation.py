@@ -31,10 +31,11 @@ def read_examples(
     """The examples of files or of what Python holds, read as the run's training data was, unless told otherwise."""
     task, tally, title = system.task, tally or Tally(), title_of(data)
     layout = Layout.of(system.recipe["data"]).changed(columns, header)
-    options: dict[str, Any] = {"running": task.running, "max_characters": system.recipe["data"]["max_characters"]}
+    options: dict[str, Any] = {"running": task.running, "max_characters": system.max_characters}
     options |= {"located": task.source is not None and task.source.names_files, "layout": layout}
     rows = read(data, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
-    found = readable(rows, task.source, task.target, title, tally, skip_bad=skip_bad, check=task.check)
+    checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": system.max_characters, "check": task.check}
+    found = readable(rows, task.source, task.target, title, tally, **checks)
     return (each for each, *_ in found)
 
 

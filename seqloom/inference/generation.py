@@ -10,13 +10,14 @@ from torch import Tensor
 
 from seqloom.config.build import build_part
 from seqloom.contracts import Search
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, shown
 from seqloom.inference.constraints import build_constraints, encode_prefix
 from seqloom.inference.system import System, build_search, search_table
 from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
 
 Write = Callable[[Search, Padded | None], list[Hypothesis]]
+MOST_TEXTS = 1_000  # of one call: they are written side by side
 
 
 @torch.inference_mode()
@@ -27,6 +28,8 @@ def generate(
     task, model = system.task, system.model
     if task.source is not None:
         raise SeqloomError("this run reads a source: use `predict`")
+    if not 1 <= count <= MOST_TEXTS:
+        raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} texts; ask for more in several calls")
     constraints, begun = build_constraints(system, None), encode_prefix(system, prefix)
     beginning = None if begun is None else Padded.stack([begun] * count).to(model.device)
 

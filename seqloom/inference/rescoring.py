@@ -38,8 +38,8 @@ def rerank(
     found: Sequence[Sequence[Prediction]], other: System, weight: float, sources: Sequence[Any] = ()
 ) -> list[list[Prediction]]:
     """Predictions of each source by their own score and the log-probabilities of another system."""
-    if not 0 <= weight < float("inf"):
-        raise SeqloomError(f"rescore_weight = {weight}: expected a number of 0 or more")
+    if not 0 <= weight <= 1000:
+        raise SeqloomError(f"rescore_weight = {weight}: expected a number from 0 to 1,000")
     if any(not isinstance(one.text, str) for each in found for one in each):
         raise SeqloomError("rescore: the outputs of this run are not texts that another run could read; leave it out")
     log_probs = of_texts(found, other) if other.task.source is None else of_sources(found, other, sources)

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from seqloom.contracts import Search
+from seqloom.data.limits import length_of, overlong
 from seqloom.errors import SeqloomError
 from seqloom.inference.combined import combine
 from seqloom.inference.constraints import build_constraints, no_output
@@ -49,6 +50,7 @@ class Stream:
         lm: Any = None,
         lm_weight: float = LM_WEIGHT,
         search: Search | None = None,
+        truncate: bool = False,
         **settings: Any,
     ):
         system = combine(system, wait=wait, lm=lm, lm_weight=lm_weight)
@@ -65,6 +67,7 @@ class Stream:
         self.system, self.encoder, self.decoder = system, encoder, decoder
         self.search = search or build_search(system, **settings)
         self.codec_feed, self.seconds = codec.feed(), codec.seconds
+        self.truncate, self.fed = truncate, 0  # characters or items; sound may go on for ever
         self.encoder_state = encoder.start(1)
         self.positions: list[np.ndarray] = []  # the whole source, kept only if the task's constraints need it
         self.memory: Memory | None = None
@@ -88,7 +91,17 @@ class Stream:
         """Some more of the source; a chunk may have any size, also none."""
         if self.closed:
             raise SeqloomError("this stream is closed: open another for the next source")
-        return self.advance(self.codec_feed.feed(chunk))
+        return self.advance(self.codec_feed.feed(self.admit(chunk)))
+
+    def admit(self, chunk: Any) -> Any:
+        """As much of a chunk as there is room for; more is refused, unless it is to be cut."""
+        limit, length = self.system.max_characters, 0 if self.seconds else length_of(chunk)
+        before, self.fed = self.fed, self.fed + length
+        if self.fed <= limit:
+            return chunk
+        if not self.truncate:
+            raise overlong("the stream", f"more than {limit:,} characters", limit)
+        return chunk[: max(limit - before, 0)]
 
     def close(self) -> SoFar:
         """The source is complete: write the rest."""

@@ -6,7 +6,7 @@ Exported models are systems too, so there is no torch here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ import numpy as np
 
 from seqloom.config.assemble import call
 from seqloom.config.build import build_part
+from seqloom.config.settings import Data
 from seqloom.contracts import Codec, Search, Task
 from seqloom.data.as_text import LineError
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import Places
 from seqloom.data.frames import python_rows
 from seqloom.data.layout import Layout
+from seqloom.data.limits import admit, refuse_long
 from seqloom.data.lines import title_of
 from seqloom.data.special_tokens import UNK
 from seqloom.errors import SeqloomError, show, shown
 from seqloom.types import Example
+from seqloom.values import check
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,18 @@ class System:
         if not self.sources and self.task.source is not None:
             object.__setattr__(self, "sources", (self.task.source,))
 
+    @property
+    def max_characters(self) -> int:
+        """The limit of one source, at every door."""
+        limit: int = self.recipe.get("data", {}).get("max_characters", Data.max_characters)
+        return limit
+
+    def with_limit(self, characters: int) -> System:
+        """The system with another limit."""
+        call(Data, "data", {"max_characters": check(int, characters, "max_characters")})
+        data = {**self.recipe.get("data", {}), "max_characters": characters}
+        return replace(self, recipe={**self.recipe, "data": data})
+
 
 def build_search(system: System, **settings: Any) -> Search:
     """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
@@ -58,21 +73,31 @@ def search_table(system: System, **settings: Any) -> dict[str, Any]:
     return settings if settings.get("type", ours["type"]) != ours["type"] else {**ours, **settings}
 
 
+def admit_source(system: System, source: Any, name: str, truncate: bool = False, most: int | None = None) -> Any:
+    """The source, cut or refused where it is too long; `most` lowers the limit."""
+    if system.task.source is None:
+        return source
+    limit = system.max_characters if most is None else min(most, system.max_characters)
+    return admit(system.task.source, source, limit, name, truncate)
+
+
 def encode_source(system: System, source: Any) -> list[np.ndarray]:
     """The source as each codec reads it."""
-    found = [encode(codec, source, "source") for codec in system.sources]
+    found = [encode(system, codec, source, "source") for codec in system.sources]
     if isinstance(system.task.target, Places):
         system.task.target.check([], source, len(found[0]))
     return found
 
 
-def encode(codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
+def encode(system: System, codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
     """A value as tokens or vectors, at least one; with `known`, all of them tokens that the model can write."""
+    refuse_long(value, system.max_characters, f"the {what}", None if codec is system.task else codec)
     tokens: np.ndarray = codec.read(value) if what == "source" else codec.encode(value)
     if not len(tokens):
-        raise SeqloomError(f"the {what} {value!r} is empty: give at least one token")
+        raise SeqloomError(f"the {what} {shown(value)} is empty: give at least one token")
     if known and UNK in tokens.tolist():
-        raise SeqloomError(f"the {what} {value!r} has tokens that are not in this model's vocabulary: leave them out")
+        name = f"the {what} {shown(value)}"
+        raise SeqloomError(f"{name} has tokens that are not in this model's vocabulary: leave them out")
     return tokens
 
 
@@ -98,7 +123,7 @@ def has_unknown_target(system: System, example: Example) -> bool:
 def as_examples(system: System, data: Iterable[Any]) -> list[Example]:
     """Examples of whatever Python holds: pairs, a table; a language model takes targets alone. They may be empty."""
     reading, title, sides = system.recipe["data"], title_of(data), 1 if system.task.source is None else 2
-    rows = python_rows(data, sides, Layout.of(reading), reading["max_characters"], title)
+    rows = python_rows(data, sides, Layout.of(reading), system.max_characters, title)
     found = []
     for number, columns in rows:
         if isinstance(columns, LineError):

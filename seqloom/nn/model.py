@@ -111,5 +111,5 @@ class Model(nn.Module, Finder):
 
     def with_attention(self, memory: Memory, entry: int, found: Sequence[Hypothesis]) -> list[Hypothesis]:
         """The hypotheses of one source, with their attention to it."""
-        forced = teacher_force(self.decoder, memory, entry, found)
+        forced = teacher_force(self.decoder, memory, entry, found, heads=False)
         return [replace(one, attention=each.alignment or None) for one, each in zip(found, forced)]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.contracts import Decoder
+from seqloom.contracts.search import refuse_large_attention
 from seqloom.types import Hypothesis, Memory, Padded, costs
 
 Matrix = list[list[float]]
@@ -29,11 +30,12 @@ class TeacherForced:
 
 
 def teacher_force(
-    decoder: Decoder, memory: Memory, entry: int, hypotheses: Sequence[Hypothesis]
+    decoder: Decoder, memory: Memory, entry: int, hypotheses: Sequence[Hypothesis], heads: bool = True
 ) -> list[TeacherForced]:
-    """All hypotheses of one source, in one pass."""
+    """All hypotheses of one source, in one pass; without `heads`, attention only as its mean over layers and heads."""
     if not hypotheses:
         return []
+    refuse_large_attention(int(memory.lengths[entry]), [len(one.tokens) for one in hypotheses])
     inputs = inputs_of(decoder, hypotheses).to(memory.lengths.device)
     ours = memory.select(torch.tensor([entry], device=memory.lengths.device))
     output, steps = decoder(ours, inputs, attention=True), adaptive_steps(decoder, ours, inputs)
@@ -48,8 +50,8 @@ def teacher_force(
             TeacherForced(
                 log_probs[row, :length],
                 [] if to_source is None else to_source.mean((0, 1)).tolist(),
-                [] if to_source is None else to_source.tolist(),
-                [] if to_self is None else to_self.tolist(),
+                to_source.tolist() if heads and to_source is not None else [],
+                to_self.tolist() if heads and to_self is not None else [],
                 [] if steps is None else steps[row, :length].tolist(),
                 [] if output.copied is None else output.copied[row, :length].tolist(),
             )

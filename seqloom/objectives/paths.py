@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seqloom.arrays import as_tensor
 from seqloom.contracts import Decoder
 from seqloom.nn.ops.packing import Packing
 from seqloom.objectives.cross_entropy import ROWS
@@ -42,7 +43,8 @@ def sample_paths(
     """
     sampling = PathSampling(n_best=count, maximum_length=longest, argmax_every=int(likeliest))
     draw = sampling.advance(decoder, memory, sampling.start(decoder, memory, prefix))
-    tokens, free = torch.stack(draw.sampled, dim=1), torch.stack(draw.unfinished, dim=1)  # (rows, U)
+    columns = (draw.sampled.stack(), draw.unfinished.stack())
+    tokens, free = (as_tensor(each, memory.lengths.device) for each in columns)  # (rows, U)
     lengths = free.sum(dim=1)
     given = 0 if prefix is None else prefix.values.shape[1]
     if prefix is not None and given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ class Backtrace:
     prefixes: list[list[int]]  # of each source
 
     @classmethod
-    def of(cls, recorded: Sequence[Step], prefixes: list[list[int]]) -> Backtrace:
+    def of(cls, recorded: Iterable[Step], prefixes: list[list[int]]) -> Backtrace:
         arrays = [[None if each is None else as_numpy(each) for each in vars(step).values()] for step in recorded]
         steps = [Step(*each) for each in arrays]
         if any(np.isnan(step.totals).any() for step in steps):

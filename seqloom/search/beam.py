@@ -19,7 +19,7 @@ limit, which a longer source raises. It goes on with the same steps as if all of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,8 +30,10 @@ from seqloom.search.backtrace import Backtrace, Path, Step
 from seqloom.search.certain import split_certain
 from seqloom.search.constraints.combined import Constraints
 from seqloom.search.coverage import coverages
-from seqloom.search.options import SearchOptions, check_beam_size, prefix_tokens, steps_between_checks
+from seqloom.search.options import LENGTH_PENALTY, SearchOptions, check_beam_size, prefix_tokens, steps_between_checks
+from seqloom.search.trail import Trail
 from seqloom.types import Hypothesis, Memory, Padded, State, select
+from seqloom.values import expect
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,13 @@ class Beam:
     constraints: Constraints
     prefix: Padded | None
     open: bool = False  # more of the source may come
-    steps: tuple[Step, ...] = ()
+    finished: Array | None = None  # (B, K): which hypotheses ended in the last step
+    recorded: Trail = field(default_factory=Trail)  # the fields of `Step`, step by step
+
+    @property
+    def steps(self) -> list[Step]:
+        """All steps so far."""
+        return [Step(*arrays) for arrays in self.recorded]
 
     def select(self, keep: Array) -> Beam:
         """The sources at these places only."""
@@ -97,6 +105,8 @@ class BeamSearch(Search):
         rank_by: Literal["sum", "last"] = "sum",
     ):
         check_beam_size(beam_size, n_best)
+        expect(-LENGTH_PENALTY, LENGTH_PENALTY, length_penalty=length_penalty)
+        expect(-1000, 1000, coverage_penalty=coverage_penalty)
         if rank_by == "last":
             if coverage_penalty:
                 raise ValueError(f'rank_by = "last" has no penalties: leave out coverage_penalty = {coverage_penalty}')
@@ -192,7 +202,7 @@ class BeamSearch(Search):
         ended = constraints.last.reshape(count, width) if decoder.eos is None else tokens == decoder.eos
         read = decoder.states_read(state, memory)
         times = None if read is None else read.reshape(count, width)[sources, parents]
-        step = Step(beam.entries, parents, tokens, chosen, totals, ended & (totals > NEVER), times)
+        finished = ended & (totals > NEVER)
         if width > 1:
             rows = (sources * width + parents).flatten()
             state, constraints = select(state, rows), constraints.select(rows)
@@ -202,12 +212,13 @@ class BeamSearch(Search):
             state=state,
             totals=totals,
             constraints=constraints,
-            steps=(*beam.steps, step),
+            finished=finished,
+            recorded=beam.recorded.add(beam.entries, parents, tokens, chosen, totals, finished, times),
         )
 
     def retire(self, beam: Beam, memory: Memory) -> tuple[Beam, Memory]:
         """3. Finished hypotheses leave the beam, and sources that are done the batch."""
-        xp, totals, finished = namespace(beam.totals), beam.totals, beam.steps[-1].finished
+        xp, totals, finished = namespace(beam.totals), beam.totals, beam.finished
         if maybe_any(finished):
             lengths = cast(beam.constraints.states["count"].reshape(totals.shape), totals)
             scores = xp.where(finished, totals / self.normaliser(lengths), NEVER)
@@ -217,7 +228,7 @@ class BeamSearch(Search):
                 slots=beam.slots - finished.sum(1),
                 best=topk(xp.concat([beam.best, scores], 1), self.n_best)[0],
             )
-        if len(beam.steps) % steps_between_checks(beam.tokens) or bool((beam.totals > NEVER).all()):
+        if len(beam.recorded) % steps_between_checks(beam.tokens) or bool((beam.totals > NEVER).all()):
             return beam, memory
         done = self.done(beam)
         if int(done.sum()) * 4 < len(done):  # leaving copies the sources that stay: wait until it pays
@@ -259,12 +270,13 @@ class BeamSearch(Search):
 
     def so_far(self, beam: Beam) -> list[tuple[list[int], list[int], list[int]]]:
         """Of each source the beginning that all hypotheses share, the rest of the best one, and its times."""
-        sources = len(beam.steps[0].entries if beam.steps else beam.entries)
-        trace, totals = Backtrace.of(beam.steps, prefix_tokens(beam.prefix, sources)), as_numpy(beam.totals)
+        steps, totals = beam.steps, as_numpy(beam.totals)
+        sources = len(steps[0].entries if steps else beam.entries)
+        trace = Backtrace.of(steps, prefix_tokens(beam.prefix, sources))
         live: list[list[Path]] = [[] for _ in range(sources)]
         for row, entry in enumerate(as_numpy(beam.entries).tolist()):
             for slot in np.flatnonzero(totals[row] > NEVER).tolist():
-                live[entry].append(trace.path(entry, len(beam.steps) - 1, slot))
+                live[entry].append(trace.path(entry, len(steps) - 1, slot))
         found = []
         for paths, finished in zip(live, self.finished(trace, beam.constraints.eos)):
             going = [(one.total, one.tokens, one.times) for one in paths]

@@ -8,7 +8,11 @@ from seqloom.search.constraints.combined import Constraints
 from seqloom.search.constraints.length import MinimumLength
 from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.types import Memory, Padded, State, hold, select
+from seqloom.values import expect
 
+BEAM_SIZE = 1_000  # at most: each hypothesis has a state, and a score for every token
+LENGTH_PENALTY = 10  # at most: a length of 20,000 to this power is still a number
+MOST_TOKENS = 1_000_000  # of an output, that may be asked for
 NOT_FINITE = "the model's scores are not finite: its training diverged; lower train.learning_rate"
 
 
@@ -16,6 +20,7 @@ class SearchOptions:
     """Lengths (the minimum does not count EOS, the maximum does), and `no_repeat`: no n-gram of that length twice."""
 
     def __init__(self, minimum_length: int, maximum_length: int | None, no_repeat: int):
+        expect(0, MOST_TOKENS, minimum_length=minimum_length, maximum_length=maximum_length, no_repeat=no_repeat)
         if maximum_length is not None and maximum_length <= minimum_length:
             raise ValueError(f"maximum_length = {maximum_length} must exceed minimum_length = {minimum_length}")
         self.minimum_length, self.maximum_length, self.no_repeat = minimum_length, maximum_length, no_repeat
@@ -84,7 +89,6 @@ def steps_between_checks(tokens: Array) -> int:
 
 def check_beam_size(beam_size: int, n_best: int) -> None:
     """A beam gives at most beam_size outputs."""
-    if beam_size < 1 or n_best < 1:
-        raise ValueError(f"beam_size = {beam_size} and n_best = {n_best} must be at least 1")
+    expect(1, BEAM_SIZE, beam_size=beam_size, n_best=n_best)
     if n_best > beam_size:
         raise ValueError(f"n_best = {n_best} needs a beam at least as wide: raise beam_size = {beam_size}")

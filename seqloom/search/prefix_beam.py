@@ -29,10 +29,11 @@ from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.search.constraints.prefix import ForcedPrefix
 from seqloom.search.continuations import Continuations
 from seqloom.search.merging import Group, merge, merge_halves, source_index
-from seqloom.search.options import NOT_FINITE, SearchOptions, check_beam_size
+from seqloom.search.options import LENGTH_PENALTY, MOST_TOKENS, NOT_FINITE, SearchOptions, check_beam_size
 from seqloom.search.prefixes import Prefixes
 from seqloom.search.transcript import FinishedOutput, Transcript, TranscriptColumns, trim
 from seqloom.types import Hypothesis, Memory, Padded, hold, select
+from seqloom.values import expect
 
 UNLIMITED = 1 << 40  # tokens of an output without a maximum_length
 
@@ -58,10 +59,8 @@ class PrefixBeam(Search):
         certain_after: int = 500,
     ):
         check_beam_size(beam_size, n_best)
-        if symbols_per_state < 1 or certain_after < 1:
-            raise ValueError(
-                f"symbols_per_state = {symbols_per_state} and certain_after = {certain_after} must be at least 1"
-            )
+        expect(1, MOST_TOKENS, symbols_per_state=symbols_per_state, certain_after=certain_after)
+        expect(-LENGTH_PENALTY, LENGTH_PENALTY, length_penalty=length_penalty)
         self.beam_size, self.n_best, self.symbols_per_state = beam_size, n_best, symbols_per_state
         self.length_penalty, self.certain_after = length_penalty, certain_after
         self.options = SearchOptions(minimum_length, maximum_length, 0)
@@ -109,6 +108,8 @@ class PrefixBeam(Search):
 
     def advance(self, decoder: Stepper, memory: Memory, beam: Prefixes) -> Prefixes:
         while bool((beam.group.totals > NEVER).any()):
+            if beam.group.rows["tokens"].shape[1] > 2 * self.certain_after:  # each frame copies what rows have written
+                beam = beam.factor_out_common()
             after = self.advance_frame(decoder, memory, beam)
             if after is None:  # more of the source must come first
                 return beam.factor_out_common()

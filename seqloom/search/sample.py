@@ -6,7 +6,7 @@ A seed repeats the outputs, but numpy (exported models), torch and other devices
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqloom import arrays
@@ -15,7 +15,12 @@ from seqloom.contracts import Constraint, Search, Stepper
 from seqloom.errors import SeqloomError
 from seqloom.search.constraints.combined import Constraints
 from seqloom.search.options import SearchOptions, prefix_tokens, steps_between_checks
+from seqloom.search.trail import Trail
 from seqloom.types import Hypothesis, Memory, Padded, State
+from seqloom.values import LARGEST, expect
+
+LEAST_TEMPERATURE = 1e-3  # below it is the likeliest token, and soon a division by zero
+SAMPLES = 20_000  # of one source, at most
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,9 @@ class Samples:
     ended: Array  # (rows,)
     failed: Array  # (rows,): the constraints allowed no token
     prefix: Padded | None
-    sampled: tuple[Array, ...] = ()  # the token of each step (rows,)
-    log_probs: tuple[Array, ...] = ()  # its log-probability (rows,)
-    unfinished: tuple[Array, ...] = ()  # whether the row had not ended before it (rows,)
+    sampled: Trail = field(default_factory=Trail)  # the token of each step (rows,)
+    log_probs: Trail = field(default_factory=Trail)  # its log-probability (rows,)
+    unfinished: Trail = field(default_factory=Trail)  # whether the row had not ended before it (rows,)
 
 
 class Sampling(Search):
@@ -53,10 +58,9 @@ class Sampling(Search):
             raise ValueError(
                 f"temperature = {temperature} must be above 0; for the likeliest token set argmax_every = 1"
             )
-        if n_best < 1 or top_k < 0 or argmax_every < 0:
-            raise ValueError(
-                f"n_best = {n_best} must be at least 1, top_k = {top_k} and argmax_every = {argmax_every} at least 0"
-            )
+        expect(LEAST_TEMPERATURE, 1 / LEAST_TEMPERATURE, temperature=temperature)
+        expect(1, SAMPLES, n_best=n_best)
+        expect(0, LARGEST, top_k=top_k, argmax_every=argmax_every)
         if not 0 < top_p <= 1:
             raise ValueError(f"top_p = {top_p} must be in (0, 1]")
         self.n_best, self.temperature, self.top_k, self.top_p = n_best, temperature, top_k, top_p
@@ -102,16 +106,15 @@ class Sampling(Search):
             constraints=constraints,
             ended=samples.ended | ended | impossible,
             failed=samples.failed | (impossible & ~samples.ended),
-            sampled=(*samples.sampled, tokens),
-            log_probs=(*samples.log_probs, log_probs[xp.arange(len(tokens), device=tokens.device), tokens]),
-            unfinished=(*samples.unfinished, ~samples.ended),
+            sampled=samples.sampled.add(tokens),
+            log_probs=samples.log_probs.add(log_probs[xp.arange(len(tokens), device=tokens.device), tokens]),
+            unfinished=samples.unfinished.add(~samples.ended),
         )
 
     def finish(self, decoder: Stepper, memory: Memory, beam: Samples) -> list[list[Hypothesis]]:
         """n_best outputs per source, likeliest first; fewer where the constraints allowed no token."""
-        stack = namespace(beam.tokens).stack
         columns = (beam.sampled, beam.log_probs, beam.unfinished)
-        tokens, log_probs, unfinished = (as_numpy(stack(each, 1)) for each in columns)  # (rows, U)
+        tokens, log_probs, unfinished = (as_numpy(each.stack()) for each in columns)  # (rows, U)
         failed, forced = as_numpy(beam.failed), prefix_tokens(beam.prefix, memory.rows)
         found: list[list[Hypothesis]] = [[] for _ in range(memory.rows)]
         for row, entry in enumerate(memory.owner(len(tokens)).tolist()):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from seqloom.compute.processors import most_threads
 from seqloom.errors import SeqloomError, show
 from seqloom.storage.files import RESTORE, read_json, replace_file, saving, to_json
 from seqloom.version import __version__
@@ -17,12 +18,12 @@ MOST_THREADS = 1024  # beyond what any machine gains from; many more would crash
 
 
 def stored_threads(folder: Path) -> int:
-    """How many threads a run was trained with; 0 if it is not known."""
+    """How many threads a run was trained with; 0 if that is not known, or more than this machine can take."""
     path = folder / NAME
     count = read_json(path).get("threads", 0) if path.exists() else 0
     if type(count) is not int or not 0 <= count <= MOST_THREADS:
         raise SeqloomError(f"{path}: threads = {show(count)}: expected a number from 1 to {MOST_THREADS:,}; {RESTORE}")
-    return count
+    return count if count <= most_threads() else 0
 
 
 def store_environment(folder: Path, **more: Any) -> list[str]:

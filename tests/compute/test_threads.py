@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from seqloom.compute import threads
+from seqloom.compute import memory, processors, threads
+from seqloom.errors import SeqloomError
+from seqloom.storage.environment import stored_threads
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +53,26 @@ def test_the_environment_variable_counts(monkeypatch):
 def test_the_measurement_itself_is_short():
     assert 0 < threads.seconds_with(1) < 5
     assert threads.fastest_count(2) in (1, 2)
+
+
+def test_more_threads_than_can_be_started_are_refused_or_not_remembered(monkeypatch, tmp_path):
+    monkeypatch.setattr(processors, "available_processors", lambda: 2)
+    with pytest.raises(SeqloomError, match=r"threads = 100000: expected a number from 0 to 64; this machine has 2"):
+        threads.choose_threads(100_000)
+    for stored, expected in ((2, 2), (128, 0)):
+        (tmp_path / "environment.json").write_text(f'{{"threads": {stored}}}')
+        assert stored_threads(tmp_path) == expected
+    for wrong in ('"many"', "100000", "-1"):
+        (tmp_path / "environment.json").write_text(f'{{"threads": {wrong}}}')
+        with pytest.raises(SeqloomError, match=r"environment.json: threads = .*: expected a number from 1"):
+            stored_threads(tmp_path)
+
+
+def test_the_memory_of_a_container_counts(monkeypatch, tmp_path):
+    limit, none = tmp_path / "memory.max", tmp_path / "no file"
+    monkeypatch.setattr(memory, "CGROUPS", (limit, none))
+    limit.write_text("max\n")
+    whole = memory.memory_limit()
+    assert whole > 2**28
+    limit.write_text("1000\n")
+    assert memory.memory_limit() == 1000

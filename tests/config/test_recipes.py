@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from seqloom.config import recipes
-from seqloom.config.build import build_model, build_part, build_task
+from seqloom.config.build import assemble_model, build_model, build_part, build_task
 from seqloom.config.complete import complete, fill_part
 from seqloom.config.discovery import CONTRACTS, parameters, parts, slot
 from seqloom.config.recipes import describe, difference, override, packaged, read_recipe
@@ -435,7 +435,7 @@ def any_model(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("house", "any_model")
 class TestBuildModel:
     def test_sizes_come_from_the_codecs_and_the_encoder(self) -> None:
-        encoder, decoder, shared = build_model(
+        encoder, decoder, shared = assemble_model(
             recipe(), SimpleNamespace(vocabulary=7, features=None), SimpleNamespace(vocabulary=5, features=None)
         )
         assert (encoder.vocabulary, encoder.pad, shared) == (7, PAD, False)
@@ -444,25 +444,25 @@ class TestBuildModel:
 
     def test_a_language_model_reads_a_memory_of_size_zero(self) -> None:
         alone = {"decoder": "recurrent"}
-        encoder, decoder, _ = build_model(alone, None, SimpleNamespace(vocabulary=5, features=None))
+        encoder, decoder, _ = assemble_model(alone, None, SimpleNamespace(vocabulary=5, features=None))
         assert encoder is None
         assert decoder.arguments["memory_size"] == 0
 
     def test_a_decoder_is_given_only_what_it_asks_for(self) -> None:
         own = recipe(decoder={"type": TestTrust.own})
         codec = SimpleNamespace(vocabulary=5, features=None)
-        assert build_model(own, codec, codec, trust=True)[1].vocabulary == 5
-        assert "outside" in complaint(build_model, own, codec, codec)
+        assert assemble_model(own, codec, codec, trust=True)[1].vocabulary == 5
+        assert "outside" in complaint(assemble_model, own, codec, codec)
 
     def test_parts_that_do_not_fit_are_named_together(self) -> None:
         symbols, sound = SimpleNamespace(vocabulary=5, features=None), SimpleNamespace(vocabulary=None, features=None)
         message = complaint(
-            build_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7, features=None), symbols
+            assemble_model, recipe(share_embeddings=True), SimpleNamespace(vocabulary=7, features=None), symbols
         )
         assert all(word in message for word in ("share_embeddings", "task.source has 7", "task.target 5"))
-        message = complaint(build_model, recipe(), sound, symbols)
+        message = complaint(assemble_model, recipe(), sound, symbols)
         assert all(word in message for word in ("encoder.type", "task.source"))
-        assert "task.source" in complaint(build_model, recipe(), None, symbols)
+        assert "task.source" in complaint(assemble_model, recipe(), None, symbols)
 
     def test_what_the_model_refuses_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(**parts: Any) -> None:
@@ -470,7 +470,7 @@ class TestBuildModel:
 
         monkeypatch.setitem(sys.modules, "seqloom.nn.model", SimpleNamespace(Model=refuse))
         codec = SimpleNamespace(vocabulary=5, features=None)
-        message = complaint(build_model, recipe(), codec, codec)
+        message = complaint(assemble_model, recipe(), codec, codec)
         assert message == "encoder and decoder do not fit: share_embeddings needs tables of one shape"
 
 

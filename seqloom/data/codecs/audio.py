@@ -14,16 +14,29 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec, Feed
-from seqloom.data.codecs.sound import from_file, from_python, is_path, library, read_content, resampler
+from seqloom.data.codecs.sound import (
+    BLOCK,
+    RATES,
+    from_file,
+    from_python,
+    is_path,
+    library,
+    read_content,
+    resampler,
+    too_many_seconds,
+)
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.storage.files import read_json, replace_file, saving, to_json
+from seqloom.values import expect
 
 CONSTANT = 1e-3  # a band with a smaller deviation is not scaled up
 
 
 class Audio(Codec):
     """Sound -> float32 (T, mels * stack): frames of `window_ms`, one every `shift_ms`, `stack` of them per position.
+
+    A recording lasts at most `max_seconds`; a stream may go on for ever.
 
     Each band has mean 0 and deviation 1 over the training set, not over one recording, whose end a stream does not
     know. Masks are those of SpecAugment: `frequency_width` is in bands, `time_width` in positions.
@@ -45,13 +58,17 @@ class Audio(Codec):
         time_masks: int = 0,
         time_width: int = 10,
         time_share: float = 0.2,
+        max_seconds: float = 600.0,
     ):
-        if min(rate, mels, stack) < 1:
-            raise ValueError(f"rate = {rate}, mels = {mels}, stack = {stack}: expected 1 or more")
+        expect(*RATES, rate=rate)
+        expect(1, 1000, mels=mels, stack=stack)
+        expect(1e-3, 10_000, window_ms=window_ms, shift_ms=shift_ms)
+        expect(1e-3, 1e6, max_seconds=max_seconds)
         self.window, self.shift = int(rate * window_ms / 1000), int(rate * shift_ms / 1000)  # in samples
         if self.window < 2 or self.shift < 1:
             raise ValueError(f"window_ms = {window_ms}, shift_ms = {shift_ms}: too short for {rate} samples per second")
         self.rate, self.mels, self.stack, self.normalise = rate, mels, stack, normalise
+        self.max_seconds = max_seconds
         self.window_ms, self.shift_ms = window_ms, shift_ms
         self.features = mels * stack
         self.seconds = stack * self.shift / rate
@@ -100,6 +117,13 @@ class Audio(Codec):
         content = read_content(value)
         self._samples(value, content)
         return hashlib.blake2b(content, digest_size=32).digest()
+
+    def cut(self, value: Any, longest: int) -> Any:
+        """The samples of the first `max_seconds`, and their rate."""
+        if is_path(value):
+            return from_file(value, seconds=self.max_seconds, truncate=True)
+        samples, rate = from_python(value, self.rate)
+        return samples[: int(rate * self.max_seconds)], rate
 
     def feed(self) -> Feed:
         """Takes samples at the codec's rate, or (samples, rate)."""
@@ -152,7 +176,12 @@ class Audio(Codec):
     def _samples(self, value: Any, content: bytes | None = None) -> np.ndarray:
         """Samples at the codec's rate, of one channel.  (n,)"""
         name = str(value) if is_path(value) else "the sound"
-        samples, rate = from_file(value, content) if is_path(value) else from_python(value, self.rate)
+        if is_path(value):
+            samples, rate = from_file(value, content, seconds=self.max_seconds)
+        else:
+            samples, rate = from_python(value, self.rate)
+        if len(samples) > rate * self.max_seconds:
+            raise too_many_seconds(name, self.max_seconds)
         if not len(samples):
             raise UnreadableError(f"{name} is empty: it has no sample; expected a recording")
         if rate != self.rate:
@@ -213,9 +242,12 @@ class AudioFeed(Feed):
 
 def take_frames(bank: Any, samples: np.ndarray, rate: int, seen: int) -> np.ndarray:
     """The frames that further samples complete. The bank drops them.  (n,) -> (frames, mels)"""
-    bank.accept_waveform(rate, samples.tolist())  # twice as fast as with an array
-    ready = bank.num_frames_ready
-    fresh = [bank.get_frame(number) for number in range(seen, ready)]
-    frames = np.array(fresh, dtype=np.float32).reshape(-1, bank.dim)
-    bank.pop(ready - seen)
-    return frames
+    found = [np.zeros((0, bank.dim), dtype=np.float32)]
+    for begin in range(0, len(samples), BLOCK):
+        bank.accept_waveform(rate, samples[begin : begin + BLOCK].tolist())  # twice as fast as with an array
+        ready = bank.num_frames_ready
+        fresh = [bank.get_frame(number) for number in range(seen, ready)]
+        found.append(np.array(fresh, dtype=np.float32).reshape(-1, bank.dim))
+        bank.pop(ready - seen)
+        seen = ready
+    return np.concatenate(found)

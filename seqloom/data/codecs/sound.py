@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,10 @@ from seqloom.errors import SeqloomError, UnreadableError, printable, shown
 
 FULL_SCALE = {"int16": 2**15, "int32": 2**31}  # the integer that is 1.0
 CHANNELS = 64  # at most: a longer second axis must be time
+RATES = (1_000, 384_000)  # samples per second, least and most: beyond, resampling would multiply a file
+MOST_BYTES = 2**29  # of a file
+BLOCK = 2**16  # samples decoded at once: what a header promises is not believed
+LOUDEST = 2.0**20  # far beyond full scale, and its square is still a number
 UNKNOWN_SIZE = 2**31 - 2**20  # a recorder that writes to a pipe puts this size, or a larger one, into the header
 RESAMPLED: set[tuple[int, int]] = set()  # rates, before and after, that were reported
 
@@ -27,6 +32,11 @@ def is_path(value: Any) -> bool:
 def read_content(path: Any) -> bytes:
     """The bytes of a file."""
     try:
+        if not stat.S_ISREG((facts := os.stat(path)).st_mode):
+            raise UnreadableError(f"{path} cannot be read: not a regular file; expected the path of a recording")
+        if facts.st_size > MOST_BYTES:
+            size = f"{facts.st_size:,} bytes, more than {MOST_BYTES:,}"
+            raise UnreadableError(f"{path} has {size}; expected a shorter recording")
         return Path(path).read_bytes()
     except FileNotFoundError:
         raise UnreadableError(f"{path}: there is no such file; expected the path of a recording") from None
@@ -35,28 +45,70 @@ def read_content(path: Any) -> bytes:
         raise UnreadableError(f"{path} cannot be read: {reason}; expected the path of a recording") from None
 
 
-def from_file(path: Any, content: bytes | None = None) -> tuple[np.ndarray, int]:
-    """The samples of a file and their rate."""
+def from_file(
+    path: Any, content: bytes | None = None, *, seconds: float = float("inf"), truncate: bool = False
+) -> tuple[np.ndarray, int]:
+    """The samples of a file and their rate. It is refused where it lasts longer than `seconds`, or cut there."""
     content = read_content(path) if content is None else content
     expected = "expected a complete WAV or FLAC file"
     if content[:4] == b"RIFF" and len(content) < int.from_bytes(content[4:8], "little") + 8 < UNKNOWN_SIZE:
         raise UnreadableError(f"{path} is cut off: its header promises more; {expected}")  # libsndfile accepts it
     soundfile = library("soundfile")
     try:
-        samples, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
+        with soundfile.SoundFile(Content(content)) as file:
+            rate = check_format(str(path), file.samplerate, file.channels)
+            samples = read_blocks(file, str(path), rate * seconds)
+            lacks = file.format == "FLAC" and len(samples) < min(file.frames, rate * seconds)
     except soundfile.SoundFileError as error:
         reason = getattr(error, "error_string", str(error)).removeprefix("Error : ").rstrip(".")
         raise UnreadableError(f"{path} is not a readable sound file ({reason}); {expected}") from None
-    return mono(samples, str(path)), rate
+    if lacks:
+        raise UnreadableError(f"{path} is cut off: its header promises more; {expected}")
+    if len(samples) > rate * seconds and not truncate:
+        raise too_many_seconds(str(path), seconds)
+    return samples[: int(min(rate * seconds, len(samples)))], rate
+
+
+class Content(io.BytesIO):
+    """Bytes to decode. Damaged ones may send the decoder before their beginning: it stays there."""
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return super().seek(max(offset, 0) if whence == os.SEEK_SET else offset, whence)
+
+
+def read_blocks(file: Any, name: str, most: float) -> np.ndarray:
+    """The mean of the channels, block by block, until the file ends or has more samples than `most`.  (n,)"""
+    blocks, count = [np.zeros(0, dtype=np.float32)], 0
+    while count <= most and len(block := file.read(BLOCK, dtype="float32", always_2d=True)):
+        blocks.append(mono(block, name))
+        count += len(block)
+    return np.concatenate(blocks)
+
+
+def check_format(name: str, rate: int, channels: int) -> int:
+    """The rate, unless it or the number of channels cannot be meant."""
+    least, most = RATES
+    if not least <= rate <= most:
+        raise UnreadableError(f"{name} has {rate:,} samples per second; expected {least:,} to {most:,}")
+    if not 1 <= channels <= CHANNELS:
+        raise UnreadableError(f"{name} has {channels:,} channels; expected 1 to {CHANNELS}")
+    return rate
+
+
+def too_many_seconds(name: str, seconds: float) -> UnreadableError:
+    return UnreadableError(
+        f"{name} lasts more than {seconds:g} seconds (task.source.max_seconds): cut it with --truncate (in Python "
+        "truncate=True), split it, or raise max_seconds in the recipe or the run's config.toml"
+    )
 
 
 def from_python(value: Any, rate: int) -> tuple[np.ndarray, int]:
     """The samples of an array, or of (samples, rate), and their rate."""
     expected = "expected samples, or (samples, rate)"
     if isinstance(value, tuple):
-        if len(value) != 2 or not isinstance(value[1], (int, float, np.number)) or not 1 <= value[1] < 1e7:
+        if len(value) != 2 or not isinstance(value[1], (int, float, np.number)) or not 0 < value[1] < 1e9:
             raise UnreadableError(f"the sound {shown(value)} is not (samples, rate); {expected}")
-        value, rate = value[0], int(value[1])
+        value, rate = value[0], check_format("the sound", int(value[1]), 1)
     try:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:  # lists of different lengths
@@ -72,9 +124,12 @@ def from_python(value: Any, rate: int) -> tuple[np.ndarray, int]:
 
 def mono(samples: np.ndarray, name: str) -> np.ndarray:
     """The mean of the channels.  (n,) or (n, channels) -> (n,)"""
-    samples = samples.mean(1, dtype=np.float32) if samples.ndim == 2 else samples
+    with np.errstate(all="ignore"):  # what is not finite is refused below
+        samples = samples.mean(1, dtype=np.float32) if samples.ndim == 2 else samples
     if not np.isfinite(samples).all():
         raise UnreadableError(f"{name} has samples that are not finite; expected numbers from -1 to 1")
+    if len(samples) and np.abs(samples).max() > LOUDEST:
+        raise UnreadableError(f"{name} has a sample of {np.abs(samples).max():.3g}; expected numbers from -1 to 1")
     return samples
 
 

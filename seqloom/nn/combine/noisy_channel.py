@@ -60,11 +60,11 @@ class NoisyChannel(Decoder):
     ):
         """`tokens` and `sources` map what the decoder writes and reads to the channel's tokens, if these differ."""
         super().__init__()
-        if not 0 <= weight < float("inf"):
-            raise SeqloomError(f"channel_weight = {weight}: expected a number of 0 or more")
-        if not math.isfinite(length_bonus) or proposals < 1:
+        if not 0 <= weight <= 1000:
+            raise SeqloomError(f"channel_weight = {weight}: expected a number from 0 to 1,000")
+        if not abs(length_bonus) <= 1000 or not 1 <= proposals <= 10_000:
             raise SeqloomError(
-                f"length_bonus = {length_bonus} must be a number, and proposals = {proposals} at least 1"
+                f"length_bonus = {length_bonus}: expected at most 1,000; proposals = {proposals}: expected 1 to 10,000"
             )
         if not decoder.blanks or decoder.eos is None:
             raise SeqloomError("channel: this run reads all before it writes; give the channel to `rescore` instead")

@@ -39,8 +39,8 @@ class ShallowFusion(Decoder):
         self, *, decoder: Decoder, language_model: Decoder, weight: float, tokens: Sequence[int] | None = None
     ):
         super().__init__()
-        if not 0 <= weight < float("inf"):
-            raise SeqloomError(f"lm_weight = {weight}: expected a number of 0 or more")
+        if not 0 <= weight <= 1000:
+            raise SeqloomError(f"lm_weight = {weight}: expected a number from 0 to 1,000")
         for one in (decoder, language_model):
             if isinstance(one, Head):
                 raise SeqloomError("a head outputs no sequence: it can neither be nor use a language model")

@@ -30,8 +30,8 @@ class WaitKDecoder(Decoder):
 
     def __init__(self, *, decoder: Decoder, wait: int, ratio: float = 1.0):
         super().__init__()
-        if wait < 1 or ratio < 0:
-            raise SeqloomError(f"wait = {wait}: expected 1 or more, and ratio = {ratio}: expected 0 or more")
+        if not 1 <= wait <= 1_000_000 or not 0 <= ratio <= 1000:
+            raise SeqloomError(f"wait = {wait}: expected 1 to 1,000,000, and ratio = {ratio}: expected 0 to 1,000")
         if isinstance(decoder, Head):
             raise SeqloomError(f"wait = {wait}: this run outputs no sequence; leave it out")
         if decoder.online:
