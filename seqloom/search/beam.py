@@ -219,6 +219,7 @@ class BeamSearch(Search):
     def retire(self, beam: Beam, memory: Memory) -> tuple[Beam, Memory]:
         """3. Finished hypotheses leave the beam, and sources that are done the batch."""
         xp, totals, finished = namespace(beam.totals), beam.totals, beam.finished
+        assert finished is not None, "`choose` comes first"
         if maybe_any(finished):
             lengths = cast(beam.constraints.states["count"].reshape(totals.shape), totals)
             scores = xp.where(finished, totals / self.normaliser(lengths), NEVER)

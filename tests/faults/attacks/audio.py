@@ -19,7 +19,7 @@ from seqloom.errors import SeqloomError
 from tests.faults.command import seqloom
 from tests.faults.untrained import untrained, untrained_run
 
-SHORT, LONG = 301, 12_000
+SHORT, LONG = 150, 12_000
 EVERY = 300  # one of so many is a command
 SECONDS, MEGABYTES = 2.0, 500  # that one file may take in this process
 EXTREMES = (0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF)

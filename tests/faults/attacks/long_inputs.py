@@ -15,7 +15,7 @@ from seqloom.predictor import Predictor
 from tests.faults.command import Finished, seqloom
 from tests.faults.untrained import ALPHABET, RECIPES, untrained, untrained_run
 
-SHORT, LONG = 102, 6000
+SHORT, LONG = 50, 6000
 EVERY = 100  # one of so many is a command
 LIMIT = 30  # characters, of the models that are asked in this process
 TEXTS = [name for name in RECIPES if name != "speech"]

@@ -17,7 +17,7 @@ from seqloom.errors import SeqloomError
 from tests.faults.command import seqloom
 from tests.faults.untrained import untrained, untrained_run
 
-SHORT, LONG = 201, 12_000
+SHORT, LONG = 50, 12_000
 EVERY = 200  # one of so many is a command
 SECONDS = 2.0
 NAN, INFINITY = float("nan"), float("inf")
