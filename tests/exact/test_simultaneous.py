@@ -134,7 +134,7 @@ def test_what_cannot_wait_is_refused_in_one_line():
     )
     with pytest.raises(SeqloomError, match="train with encoder"):
         WaitKDecoder.of(both_ways, 3)
-    with pytest.raises(SeqloomError, match="wait = 0: expected 1 or more"):
+    with pytest.raises(SeqloomError, match="wait = 0: expected 1 to 1,000,000"):
         WaitKDecoder.of(recurrent(attention=Additive), 0)
     with pytest.raises(SeqloomError, match='"copy" needs all of the source'):
         WaitKDecoder.of(recurrent(attention=Additive, bridge="copy"), 3)
