@@ -5,7 +5,6 @@ Whoever uses a folder holds a shared lock on the file `lock` in it. Such locks e
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -15,7 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from seqloom.storage.lock import flock
+
 LOCK = "lock"
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 FRESH = 60.0  # seconds in which a new folder may not be locked yet
 
 
@@ -26,11 +28,11 @@ class Hold:
         self.close: Callable[[], object] = lambda: None
         with suppress(OSError):
             try:
-                handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+                handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
             except OSError:  # a cache that others fill
-                handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+                handle = os.open(folder / LOCK, os.O_RDONLY | NO_LINK)
             self.close = weakref.finalize(self, os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            flock(handle, shared=True)
 
     def __enter__(self) -> Self:
         return self
@@ -44,9 +46,9 @@ def remove_unused(folder: Path) -> bool:
     try:
         if not (folder / LOCK).exists() and time.time() - folder.stat().st_mtime < FRESH:
             return False
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(handle)
             discard(folder)
         finally:
             os.close(handle)

@@ -6,6 +6,7 @@ reads a run needs no lock.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -16,6 +17,15 @@ from seqloom.errors import SeqloomError
 from seqloom.storage.files import final_path, saving
 
 LOCK = ".lock"  # its content: the holder's process id and host
+
+
+def flock(handle: int, shared: bool = False) -> None:
+    """Lock a file now. An OSError: another process has it, or there are no locks (Windows, some network folders)."""
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError(errno.ENOTSUP, "no fcntl") from None
+    fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 class WriteLock:
@@ -52,9 +62,7 @@ class WriteLock:
     def _lock(self, handle: int, folder: Path) -> bool:
         """Whether the lock was taken; not where there are none."""
         try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(handle)
         except BlockingIOError:
             pid, _, host = os.pread(handle, 300, 0).decode(errors="replace").partition(" ")
             os.close(handle)
@@ -62,8 +70,8 @@ class WriteLock:
             raise SeqloomError(
                 f"{final_path(folder)} is being written by {who}: wait until it has ended, or choose another --out"
             ) from None
-        except (ImportError, OSError) as problem:  # Windows, and some network file systems
-            reason = getattr(problem, "strerror", None) or "no fcntl"
+        except OSError as problem:
+            reason = problem.strerror
             self.say(f"{final_path(folder)} cannot be locked ({reason}): make sure that nobody else writes into it.")
             return False
         return True
