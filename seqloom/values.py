@@ -18,9 +18,10 @@ LARGEST = 2**63 - 1  # what fits into an integer of torch and numpy
 WORDS = {int: "an integer", float: "a number", str: "a string", Path: "a path", bool: "true or false"}
 
 
-def check(annotation: Any, value: Any, key: str) -> Any:
+def check(annotation: Any, value: Any, key: str, finite: bool = True) -> Any:
     """A value as its annotation wants it. An integer may stand for a float; nothing else is converted."""
-    check_numbers(value, key)
+    if finite:
+        check_numbers(value, key)
     if (found := understood(annotation, value)) is not ABSENT:
         return found
     from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError

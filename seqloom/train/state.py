@@ -65,7 +65,7 @@ class TrainingState:
         for name, value in stored.items():
             if name not in types or (isinstance(value, (int, float)) and not value >= 0):  # not: NaN
                 raise SeqloomError(f"{origin}.{name} = {show(value)}: no number of a training; {RESTORE}")
-            found[name] = check(types[name], value, f"{origin}.{name}")
+            found[name] = check(types[name], value, f"{origin}.{name}", finite=False)  # a skipped update had NaN
         vars(self).update(vars(TrainingState(**found)))
 
     def add_validation(self, results: Results, value: float, *, sign: float, keep: int) -> bool:

@@ -203,6 +203,6 @@ class TestFullDisk:
 
         monkeypatch.setattr(files, "write", full)
         outcome = command("train", toml(recipe), "--data", tsv(), "--out", "out")
-        says(outcome.err.splitlines()[-1], "could not write", "No space left on device")
+        says(outcome.err.splitlines()[-1], "can be written neither", "No space left on device")
         assert outcome.code == 2
         assert not Path("out").exists()
