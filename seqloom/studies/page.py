@@ -13,9 +13,9 @@ Record = dict[str, Any]
 
 
 def write_page(out: Path) -> None:
-    """The page of all records in a folder, except benchmarks, which have a page of their own."""
-    paths = [path for path in sorted((out / "results").glob("*.json")) if not path.name.startswith("bench-")]
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    """The page of all studies in a folder; results of benchmarks, attacks and mutations are there, too."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((out / "results").glob("*.json"))]
+    records = [each for each in found if str(each.get("command")).startswith("seqloom reproduce")]
     single = [each for each in records if len(each["rows"]) == 1]
     lines = [
         "# Results",

@@ -210,8 +210,9 @@ def test_a_misspelt_name_and_missing_data_are_one_line(tmp_path: Path, monkeypat
         reproduce.reproduce_result("scan", tmp_path, [])
 
 
-def test_records_of_benchmarks_are_no_studies(tmp_path: Path) -> None:
+def test_records_of_benchmarks_and_attacks_are_no_studies(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "faults.json").write_text('{"bench": {"made": 3, "gave_way": []}}')
     (tmp_path / "results" / "bench-train-1.json").write_text('{"name": "bench-train", "rows": [{"system": "a"}, {}]}')
     write_page(tmp_path)
     assert "bench" not in (tmp_path / "docs" / "results.md").read_text()
