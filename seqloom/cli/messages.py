@@ -28,7 +28,7 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", 
 
 
 def note(text: str) -> None:
-    """To the person, not into the pipe. Nobody need be there to read it."""
+    """To the person, not into the pipe; it is no error if standard error is closed."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:

@@ -1,6 +1,6 @@
 """Which folders of the cache are in use, seen across processes.
 
-Whoever uses a folder holds a shared lock on the file `lock` in it. Such locks end with their process, however it ends.
+A process that uses a folder holds a shared lock on the file `lock` in it. Such a lock ends with its process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FRESH = 60.0  # seconds in which a new folder may not be locked yet
 
 
 class Hold:
-    """A folder in use, until this is closed or collected. Where locks do not work, nobody is told."""
+    """A folder in use, until this is closed or collected. Where locks do not work, it is not locked."""
 
     def __init__(self, folder: Path):
         self.close: Callable[[], object] = lambda: None

@@ -80,8 +80,8 @@ def writable(folder: Path) -> Path | None:
 def lines(name: str, max_characters: int) -> Iterator[bytes]:
     """Lines without their ends. Only a newline ends a line, not U+2028 and its like.
 
-    A line far too long is cut, so that a file that is one endless line does not fill the memory; whoever takes no
-    further line does not wait for its end.
+    A line far too long is cut, so that a file that is one endless line does not fill the memory. Its end is only read
+    when a further line is asked for.
     """
     limit = 4 * max_characters + 8
     empty = True

@@ -42,7 +42,7 @@ def read_bytes(path: Path, most: int = SMALL, remedy: str = RESTORE, own: bool =
 
 
 def open_regular(path: Path) -> int:
-    """A descriptor of a regular file. Opening waits for nobody, not for the writer of a pipe either."""
+    """A descriptor of a regular file. Opening does not wait, not even for the writer of a pipe."""
     if path.is_symlink():
         raise OSError(f"it is a symbolic link to {os.readlink(path)}, and links are not followed")
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

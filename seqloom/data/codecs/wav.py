@@ -64,7 +64,7 @@ def chunks(file: BinaryIO, dtype: str, largest: int, channels: int, frames: int,
         if not data:
             return
         left = None if left is None else left - len(data)
-        with np.errstate(all="ignore"):  # whoever takes the samples refuses what is not finite
+        with np.errstate(all="ignore"):  # samples that are not finite are refused later
             found = np.frombuffer(data, dtype).astype(np.float32) / np.float32(largest)
             mean = found.reshape(-1, channels).mean(1, dtype=np.float32)
         yield mean

@@ -41,7 +41,7 @@ def attack(number: int, folder: Path) -> str | None:
     uses = EXPORTED if name in EXPORTS else OF_TEXT if name == "text" else OF_PAIRS
     use = chance.choice(list(uses))
     if number % OWN_PROCESS == OWN_PROCESS - 1:
-        problem = command("predict", it, folder=folder, stdin=b"123\n", seconds=3 * SECONDS).problem()
+        problem = command("predict", it, folder=folder, stdin=b"123\n").problem()
         return problem and f"{name}, {how}, predict: {problem}"
     try:
         with environment(), limited(SECONDS):
