@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, nearest, show
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -15,7 +15,7 @@ def choose_device(name: str = "auto") -> torch.device:
     mps only when asked for: small recurrent models are slower there than on the CPU beside it.
     """
     if name not in ("auto", "cpu", "cuda", "mps"):
-        raise SeqloomError(f'device = "{name}" is unknown{nearest(name, ("auto", "cpu", "cuda", "mps"))}')
+        raise SeqloomError(f"device = {show(name)} is unknown{nearest(name, ('auto', 'cpu', 'cuda', 'mps'))}")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from seqloom.config.assemble import Section, assemble
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, nearest, show
 from seqloom.values import expect
 
 MOST = {"tokens": 10_000_000, "accumulate": 100_000, "threads": 4096, "warmup": 2**40, "keep": 10_000}
@@ -92,7 +92,7 @@ class Settings:
         ):
             chosen: Any = getattr(self, name)
             if chosen not in get_args(kind):
-                raise SeqloomError(f'train.{name} = "{chosen}" is unknown{nearest(str(chosen), get_args(kind))}')
+                raise SeqloomError(f"train.{name} = {show(chosen)} is unknown{nearest(str(chosen), get_args(kind))}")
 
     def _expect(self, name: str, holds: bool, expected: str) -> None:
         if not holds:

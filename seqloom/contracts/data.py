@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from seqloom.contracts.search import Constraint
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.types import Batch, Example, Padded
 
 
@@ -175,4 +175,4 @@ class Task(ABC):
     def higher_is_better(self, name: str) -> bool:
         """Whether higher is better."""
         known = ", ".join(("loss", "perplexity", *self.metrics))
-        raise SeqloomError(f'train.select_by = "{name}": not measured by this task; expected one of {known}')
+        raise SeqloomError(f"train.select_by = {show(name)}: not measured by this task; expected one of {known}")

@@ -13,7 +13,7 @@ from seqloom.config.discovery import Parameter
 from seqloom.config.settings import Data
 from seqloom.contracts import Task
 from seqloom.engines.engine import AGAIN, Engine, Manifest, load_engine
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, show
 from seqloom.inference.base import BasePredictor
 from seqloom.inference.system import System
 
@@ -35,7 +35,7 @@ class Exported(BasePredictor):
             raise SeqloomError("an exported model makes no ensemble: give it alone, or give runs")
         path = Path(given[0])
         if device not in ("auto", "cpu"):
-            raise SeqloomError(f'device = "{device}": an exported model runs on the processor; leave it out')
+            raise SeqloomError(f"device = {show(device)}: an exported model runs on the processor; leave it out")
         check_threads(threads)
         manifest = Manifest.read(path)
         where, recipe = path / "engine.json", manifest.recipe

@@ -16,6 +16,7 @@ import numpy as np
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Decoder, Objective, Search, Task
 from seqloom.data.special_tokens import PAD, SPECIAL
+from seqloom.errors import show
 from seqloom.nn.model import Model
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.objectives.edits import Edit, Hamming
@@ -48,7 +49,7 @@ class RewardAugmented(Objective):
     ):
         super().__init__()
         if distance not in ("hamming", "edit"):
-            raise ValueError(f'distance = "{distance}" must be "hamming" or "edit"')
+            raise ValueError(f'distance = {show(distance)} must be "hamming" or "edit"')
         if temperature < 0 or reward_temperature <= 0:
             raise ValueError(
                 f"temperature = {temperature} must be 0 or more, and reward_temperature = {reward_temperature} above 0"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqloom import metrics
-from seqloom.errors import nearest
+from seqloom.errors import nearest, show
 from seqloom.objectives.paths import token_lists
 from seqloom.types import Padded
 
@@ -27,9 +27,9 @@ class Reward:
         known = {file: module.rewards for file, module in modules.items() if hasattr(module, "rewards")}
         file = name.replace("-", "_")
         if file not in known:
-            raise ValueError(f'reward = "{name}": no such reward{nearest(name, known)}')
+            raise ValueError(f"reward = {show(name)}: no such reward{nearest(name, known)}")
         if of not in ("symbols", "words", "characters"):
-            raise ValueError(f'reward_of = "{of}" must be "symbols", "words" or "characters"')
+            raise ValueError(f'reward_of = {show(of)} must be "symbols", "words" or "characters"')
         if of != "symbols" and decode is None:
             raise ValueError(f'reward_of = "{of}" needs targets that can be decoded to text; take "symbols"')
         self.rewards, self.of, self.decode = known[file], of, decode

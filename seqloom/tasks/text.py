@@ -14,7 +14,7 @@ import numpy as np
 from seqloom.contracts import Codec, Task
 from seqloom.data import batching
 from seqloom.data.special_tokens import EOS, UNK
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, shown
 from seqloom.types import COUNTED, Batch, Padded
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RunningText(Task):
     def encode(self, value: str) -> np.ndarray:
         """Lines with EOS between; none after the last."""
         if not isinstance(value, str):
-            raise SeqloomError(f"expected a text, not {value!r}")
+            raise SeqloomError(f"expected a text, not {shown(value)}")
         lines = [np.append(EOS, self.target.encode(line)) for line in value.split("\n")]
         return np.concat(lines)[1:]
 

@@ -18,7 +18,7 @@ from seqloom.config.build import build_part
 from seqloom.config.settings import Settings
 from seqloom.contracts import Task
 from seqloom.data.batching import Plan
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, nearest, show
 from seqloom.inference.system import System
 from seqloom.storage import weights
 from seqloom.storage.history import Results
@@ -122,7 +122,7 @@ class Validation:
         results = processes.broadcast(results, training.device)
         if self.select_by not in results:
             raise SeqloomError(
-                f'train.select_by = "{self.select_by}" is not measured here{nearest(self.select_by, results)}'
+                f"train.select_by = {show(self.select_by)} is not measured here{nearest(self.select_by, results)}"
             )
         return results
 
