@@ -69,12 +69,26 @@ def sigmoid_score(attention, query, key):
     return dot(map(sigmoid, query), map(sigmoid, key))
 
 
+def deep_score(attention, query, key):
+    """f(W3 f(W2 f(W1 x))) on either side."""
+
+    def through(layers, vector):
+        for layer in layers:
+            vector = [math.tanh(value) for value in times(layer.weight, vector)]
+        return vector
+
+    query = through([attention.query, *attention.further_query_layers], query)
+    key = through([attention.key, *attention.further_key_layers], key)
+    return dot(query, key) / math.sqrt(SIZE)
+
+
 SCORES = {
     "dot": (Dot, {}, lambda attention, query, key: dot(query, key)),
     "scaled dot": (Dot, {"scaled": True}, lambda attention, query, key: dot(query, key) / math.sqrt(SIZE)),
     "bilinear": (Bilinear, {}, lambda attention, query, key: dot(query, times(attention.key.weight, key))),
-    "projected": (Projected, {}, projected_score),
-    "through a sigmoid": (Projected, {"activation": "sigmoid", "scaled": False}, sigmoid_score),
+    "projected": (Projected, {"layers": 1}, projected_score),
+    "through a sigmoid": (Projected, {"layers": 1, "activation": "sigmoid", "scaled": False}, sigmoid_score),
+    "through three layers": (Projected, {"layers": 3, "activation": "tanh"}, deep_score),
     "additive": (Additive, {}, additive_score),
 }
 
@@ -92,6 +106,24 @@ def test_weights_and_contexts_equal_those_of_a_loop(name, query, memory):
             assert weights[row, 0, index].tolist() == pytest.approx([*expected, *[0.0] * (TIME - length)])
             mean = times(memory.states[row, :length].T, expected)
             assert context[row, index].tolist() == pytest.approx(mean)
+
+
+@torch.no_grad()
+def test_projected_attention_of_one_layer_is_that_of_before(query, memory):
+    torch.manual_seed(7)
+    queries, keys = (nn.Linear(SIZE, 4, bias=False).double() for _ in range(2))
+    torch.manual_seed(7)
+    attention = Projected(query_size=SIZE, memory_size=SIZE, size=4, activation="tanh").double()
+    assert list(attention.state_dict()) == ["query.weight", "key.weight"]  # the names of stored checkpoints
+    scores = attention.score(query, attention.keys(memory.states))
+    wanted = 4**-0.5 * torch.matmul(torch.tanh(queries(query)), torch.tanh(keys(memory.states)).transpose(1, 2))
+    assert torch.equal(scores, wanted)
+
+
+@pytest.mark.parametrize("layers", [0, -1])
+def test_projected_attention_needs_a_layer(layers):
+    with pytest.raises(ValueError, match=f"layers = {layers} must be 1 or more"):
+        Projected(query_size=SIZE, memory_size=SIZE, layers=layers)
 
 
 @torch.no_grad()
@@ -224,7 +256,7 @@ def test_one_head_without_projections_is_scaled_dot_product_attention(query, mem
 
 def test_gradients_of_keys_and_queries_equal_those_of_the_lecture_by_hand():
     """Lecture 004's backward pass, with k[t] where it prints q[t]."""
-    attention = build(Projected, activation="sigmoid", scaled=False)
+    attention = build(Projected, layers=1, activation="sigmoid", scaled=False)
     torch.manual_seed(5)
     states = torch.randn(1, TIME, SIZE, dtype=torch.float64, requires_grad=True)
     query = torch.randn(1, 1, SIZE, dtype=torch.float64, requires_grad=True)
