@@ -102,8 +102,12 @@ Reversed source | 002 | nn/encoders/recurrent.py | | addition | addition / rever
 Context at every step | 003 | nn/decoders/recurrent.py | Cho et al. | addition | addition / reversed and fed
 Bidirectional encoder | 001 | nn/encoders/recurrent.py | Bahdanau | g2p-lstm | g2p-lstm
 Deep residual LSTMs (GNMT) | 000 | nn/decoders/gnmt.py | | gnmt | gnmt
+Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-att |
 Refinement for GLEU (GNMT) | 000 | metrics/gleu.py | | gnmt-refined | gnmt-refined / refined
 SCAN commands, LSTM | - | nn/decoders/recurrent.py | | scan-lstm | scan / lstm simple
+ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | $ train multi30k-conv-s2s
+SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | $ train scan-conv-s2s
+ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | $ train multi30k-byte-net
 Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | $ predict RUN RUN
 ## Attention
 Additive | 001 to 004 | nn/attention/additive.py | | dates | dates-attention / attention | alignment.png
@@ -157,7 +161,7 @@ Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | dj
 Sets: read, process, write | 000 | nn/encoders/set.py | | sorting | sorting / P = 10
 Sets in any order | 000 | objectives/any_order.py | | sorting | $ train sorting --set objective=any_order
 End-to-end memory network | 000 | nn/encoders/memory_network.py | | babi | babi / / error, mean of 20 tasks
-Attention-sum reader | 000 | nn/heads/reader.py | | cloze | cloze
+Attention-sum reader | 000 | nn/heads/reader.py | | cloze | cloze / one fact, sum
 Adaptive computation time | 000 | nn/cells/adaptive.py | | parity | parity / adaptive
 Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | parity | parity-prices / 0.0003 / steps
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
@@ -193,9 +197,6 @@ Lip reading (watch, listen, attend and spell) | Chung et al. 2017 | 000
 PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
-ByteNet | Kalchbrenner et al. 2016 | 000
-Convolutional sequence to sequence (ConvS2S) | Gehring et al. 2017 | 000
-Deep-Att | Zhou et al. 2016 | 000
 Mixture of experts | Shazeer et al. 2017 | 000
 MultiModel | Kaiser et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000

@@ -78,6 +78,10 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     },
     ("attention", "additive"): {"coverage": {"coverage": True}},
     ("attention", "dot"): {"scaled": {"scaled": True}},
+    ("attention", "projected"): {
+        "of one layer": {"layers": 1, "activation": "sigmoid", "scaled": False},
+        "of two layers": {"layers": 2, "activation": "tanh", "size": 5},
+    },
     ("attention", "monotonic"): {"soft": {"decoding": "soft"}},
     ("encoders", "chunked"): {
         "of two": {"chunk": 2, "left": 1},
@@ -88,6 +92,28 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("encoders", "convolution"): {
         "relu": {"activation": "relu", "layers": 3, "dilations": (1, 3)},
         "of one": {"kernel": 1},
+        "vectors": VECTORS,
+    },
+    ("encoders", "conv_s2s"): {"of five": {"kernel": 5, "size": 6}, "vectors": VECTORS},
+    ("encoders", "byte_net"): {
+        "as long as the source": {"unfold_ratio": 1.0, "kernel": 5},
+        "twice as long": {"unfold_ratio": 2.0, "unfold_offset": 3},
+        "vectors": VECTORS,
+    },
+    ("decoders", "conv_s2s"): {
+        "language model": {"memory_size": 0},
+        "of two, narrow": {"kernel": 2, "size": 6, "tied": False},  # of one would forget all tokens but the last
+    },
+    ("decoders", "byte_net"): {
+        "language model": {"memory_size": 0},
+        "on the summary": {"condition": "summary", "tied": True},
+        "of two": {"kernel": 2, "dilations": (1, 3), "layers": 3},
+    },
+    ("encoders", "deep_att"): {
+        "one column, compressed": {"columns": 1, "layers": 3, "interface_size": 5},
+        "gru": {"cell": GRU, "layers": 3},
+        "adaptive": {"cell": Adaptive},
+        "flat": {"layers": 1},
         "vectors": VECTORS,
     },
     ("encoders", "pyramidal"): {
@@ -204,6 +230,14 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("decoders", "gnmt"): {
         "monotonic": {"attention": Monotonic},
         "monotonic in expectation": {"attention": partial(Monotonic, decoding="soft")},
+    },
+    ("decoders", "deep_att"): {
+        "flat": {"layers": 1},
+        "deep, tied": {"layers": 4, "tied": True},
+        "gru, dot": {"cell": GRU, "attention": Dot, "layers": 3},
+        "mut, coverage": {"cell": MUT, "attention": partial(Additive, coverage=True)},
+        "adaptive": {"cell": Adaptive},
+        "monotonic": {"attention": Monotonic, "bridge": "zero"},
     },
     ("decoders", "transformer"): {
         "post-norm, untied": {"norm": "post", "tied": False},

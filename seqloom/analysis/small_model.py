@@ -138,5 +138,5 @@ def widths(table: dict[str, Any]) -> Iterator[int]:
 
 
 def is_width(name: str, value: Any) -> bool:
-    """Whether a key of a part costs weights: any large integer may, except limits of the output length."""
-    return isinstance(value, int) and value > WIDE and not name.startswith("length_")
+    """Whether a key of a part is a width: any large integer may be, except numbers of layers and lengths."""
+    return isinstance(value, int) and value > WIDE and name != "layers" and not name.startswith(("length_", "unfold_"))

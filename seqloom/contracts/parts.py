@@ -104,6 +104,14 @@ class Encoder(nn.Module, ABC):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         """Read the whole source. On request, leave the attention in extra["attention"] (B, layers, heads, T, T)."""
 
+    def count_states(self, length: int) -> int:
+        """How many states the memory of a source of this length has."""
+        return -(-length // self.stride)
+
+    @property
+    def one_state_per_token(self) -> bool:
+        return self.count_states(100) == 100
+
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
         if task.source is not None and task.source.nested == "sentence":
@@ -209,9 +217,9 @@ class Decoder(nn.Module, Stepper):
             )
         if self.reads_source and task.source is not None and task.source.nested:
             raise ValueError("chooses elements of a source, and a story has none; take another decoder")
-        if self.reads_source and encoder is not None and encoder.stride != 1:
-            merged = f"this encoder merges {encoder.stride}"
-            raise ValueError(f'needs one encoder state per token, but {merged}; take encoder.type = "recurrent"')
+        if self.reads_source and encoder is not None and not encoder.one_state_per_token:
+            made = f"this encoder makes {encoder.count_states(100)} of 100 tokens"
+            raise ValueError(f'needs one encoder state per token, but {made}; take encoder.type = "recurrent"')
         if task.carry and self.grows:
             raise ValueError("keeps everything it has read, so it cannot carry its state: set task.carry = false")
         if longest is not None and task.window > longest:

@@ -74,7 +74,7 @@ def with_channel(
     ours, theirs = system.task, other.task
     if system.model.encoder is None or ours.source is None or ours.source.vocabulary is None:
         raise SeqloomError(f"{name}: this run does not read tokens that could be explained; leave the channel out")
-    if system.model.encoder.stride != 1:
+    if not system.model.encoder.one_state_per_token:
         raise SeqloomError(f"{name}: this run's encoder merges tokens; expected one state per token (stride 1)")
     if theirs.source is None:
         raise SeqloomError(f"{name}: is a language model; expected a run trained the other way round")

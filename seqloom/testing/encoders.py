@@ -13,14 +13,14 @@ from seqloom.types import Padded, over_tensors
 
 def the_memory_is_as_wide_as_promised(encoder: Encoder) -> None:
     memory = encoder(source_for(encoder))
-    wanted = (3, _states(5, encoder), encoder.output_size)
+    wanted = (3, encoder.count_states(5), encoder.output_size)
     require(
         memory.states.shape == wanted,
         f"states have shape {tuple(memory.states.shape)}, not (B, T, output_size) {wanted}",
     )
-    lengths = [_states(length, encoder) for length in (5, 3, 1)]
+    lengths = [encoder.count_states(length) for length in (5, 3, 1)]
     wrong = (
-        f"memory.lengths are {memory.lengths.tolist()}, not {lengths}: sources of 5, 3 and 1, stride {encoder.stride}"
+        f"memory.lengths are {memory.lengths.tolist()}, not {lengths}: sources of 5, 3 and 1, as count_states() says"
     )
     require(memory.lengths.tolist() == lengths, wrong)
     summary = memory.final.get("summary")
@@ -75,8 +75,3 @@ def a_state_has_rows_first(encoder: Encoder) -> None:
         raise NotAsked("it does not stream, and has no state")
     wrong = "an entry of start(3) does not have 3 rows as its first axis"
     over_tensors(lambda value: require(len(value) == 3, wrong), encoder.start(3))
-
-
-def _states(length: int, encoder: Encoder) -> int:
-    """How many states a source of this length has."""
-    return -(-length // encoder.stride)

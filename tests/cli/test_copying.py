@@ -112,7 +112,7 @@ def test_what_was_looked_at_most_stands_for_what_is_unknown() -> None:
         (recipe(decoder={"type": "copy", "decoder": {"type": "copy"}}), "must write token by token"),
         (
             recipe(encoder={"type": "pyramidal", "embedding_size": 8, "size": 8, "layers": 2}),
-            'decoder.type = "copy": needs one encoder state per token, but this encoder merges 2',
+            'decoder.type = "copy": needs one encoder state per token, but this encoder makes 50 of 100 tokens',
         ),
     ],
 )

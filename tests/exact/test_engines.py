@@ -30,10 +30,12 @@ from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.cells.mut import MUT
 from seqloom.nn.decoders.copy import Copy
+from seqloom.nn.decoders.deep_att import DeepAtt
 from seqloom.nn.decoders.gnmt import GNMT
 from seqloom.nn.decoders.pointer import Pointer
 from seqloom.nn.decoders.recurrent import Recurrent as RecurrentDecoder
 from seqloom.nn.decoders.transformer import Transformer as TransformerDecoder
+from seqloom.nn.encoders.deep_att import DeepAtt as DeepAttEncoder
 from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
 from seqloom.nn.model import Model
@@ -328,8 +330,9 @@ RECURRENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "gnmt": (
         {"bidirectional": "bottom", "layers": 2, "residual": True},
-        {"attention": partial(Projected, size=4), "layers": 2, "memory_size": 8},
+        {"attention": partial(Projected, size=4, layers=2, activation="tanh"), "layers": 2, "memory_size": 8},
     ),
+    "deep_att": ({"layers": 3, "interface_size": 8}, {"layers": 3, "memory_size": 8}),
     "pointer": ({"features": 3}, {"attention": Dot, "glimpses": 1, "source_features": 3, "memory_size": 8}),
     "copy": (  # source tokens from 18 on are unknown
         {},
@@ -348,14 +351,15 @@ def copier(embedding_size: int, size: int, **settings: Any) -> Copy:
     return Copy(decoder=partial(RecurrentDecoder, embedding_size=embedding_size, size=size), **settings)
 
 
-PARTS: dict[str, Any] = {"gnmt": GNMT, "pointer": Pointer, "copy": copier}
+PARTS: dict[str, Any] = {"gnmt": GNMT, "deep_att": DeepAtt, "pointer": Pointer, "copy": copier}
+READERS: dict[str, Any] = {"deep_att": DeepAttEncoder}
 
 
 def recurrent(name: str) -> Model:
     reading, writing = RECURRENT[name]
     given = {} if "features" in reading else {"vocabulary": VOCABULARY}
-    part = PARTS.get(name, RecurrentDecoder)
-    return decisive(Model(RecurrentEncoder(**given, **ENCODER, **reading), part(**DECODER, **writing)))
+    reader, part = READERS.get(name, RecurrentEncoder), PARTS.get(name, RecurrentDecoder)
+    return decisive(Model(reader(**given, **ENCODER, **reading), part(**DECODER, **writing)))
 
 
 @pytest.fixture(scope="module", params=RECURRENT)

@@ -184,8 +184,8 @@ def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
     assert made.changes
     changed = {change.split(" = ")[0].rpartition(".")[2] for change in made.changes}
     estimated = {"objective"} if recipe["objective"]["type"] in ("mixer", "expected_reward") else set()
-    widths = {"size", "embedding_size", "spelling_size", "buckets", "hidden", "heads", "longest", "block", "window"}
-    assert changed <= widths | {"ages", "most", "answers_after"} | estimated
+    widths = {"size", "embedding_size", "interface_size", "spelling_size", "buckets", "hidden", "heads", "longest"}
+    assert changed <= widths | {"block", "window"} | {"ages", "most", "answers_after"} | estimated
     if recipe["task"]["type"] == "pairs" and recipe["decoder"]["type"] != "value":
         assert len(set(made.batch.targets.lengths.tolist())) > 1
 

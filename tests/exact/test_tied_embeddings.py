@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.deep_att import DeepAtt
 from seqloom.nn.decoders.gnmt import GNMT
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.objectives.cross_entropy import CrossEntropy
@@ -14,6 +15,7 @@ from seqloom.types import Batch, Memory, Padded
 VOCABULARY, SIZE = 2000, 128
 DECODERS = {
     "recurrent": lambda **given: Recurrent(embedding_size=SIZE, size=SIZE, attention=Additive, **given),
+    "deep_att": lambda **given: DeepAtt(embedding_size=SIZE, size=SIZE, layers=3, **given),
     "gnmt": lambda **given: GNMT(embedding_size=SIZE, size=SIZE, layers=3, **given),
 }
 

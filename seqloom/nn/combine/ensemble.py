@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder, Encoder, Head
-from seqloom.errors import SeqloomError, nearest
+from seqloom.errors import SeqloomError, nearest, show
 from seqloom.nn.model import Model
 from seqloom.types import Memory, Output, Padded, State
 
@@ -32,7 +32,7 @@ class Ensemble(Decoder):
         if not members:
             raise SeqloomError("an ensemble has no members: give at least one run")
         if average not in get_args(Average):
-            raise SeqloomError(f'average = "{average}": no such mean{nearest(average, get_args(Average))}')
+            raise SeqloomError(f"average = {show(average)}: no such mean{nearest(average, get_args(Average))}")
         if any(isinstance(member, Head) for member in members):
             raise SeqloomError("a head has no steps to average, and an ensemble averages token by token: use one run")
         ends = {(member.bos, member.eos) for member in members}

@@ -5,7 +5,7 @@ from typing import Any
 
 from seqloom.contracts import Decoder, Head
 
-EXPECTED = "decoder must write token by token, after reading the whole source: take recurrent, transformer or gnmt"
+EXPECTED = "decoder must write token by token, after the whole source: take recurrent, transformer, gnmt or deep_att"
 
 
 def inner_decoder(decoder: Callable[..., Decoder], **sizes: Any) -> Decoder:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import glu
 
 from seqloom.contracts import Encoder
+from seqloom.nn.layers.convolution import windows
 from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
@@ -37,8 +38,7 @@ class Block(nn.Module):
     def forward(self, values: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """Values (B, T, size) and the normalised inputs before them (B, context, size) -> the same two"""
         inputs, length = torch.cat([before, self.norm(values)], dim=1), values.shape[1]
-        shifted = [inputs[:, tap * self.dilation : tap * self.dilation + length] for tap in range(self.kernel)]
-        change = self.linear(torch.cat(shifted, dim=-1))  # (B, T, size or 2 * size)
+        change = self.linear(windows(inputs, self.kernel, self.dilation))  # (B, T, size or 2 * size)
         change = glu(change, dim=-1) if self.gated else change.relu()
         return self.dropout.add(values, change), inputs[:, length:]
 

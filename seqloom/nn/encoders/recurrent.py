@@ -15,6 +15,7 @@ from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.layers.bridge import without_costs
 from seqloom.nn.layers.embedding import input_layer
 from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.reversal import reverse_padded
 from seqloom.types import Memory, Padded, State, costs, over_tensors
 
 
@@ -137,14 +138,12 @@ def run_layer(inputs: Padded, cell: Cell, state: State, back: Cell | None = None
         Padded(reverse_padded(inputs), inputs.lengths), back.start(rows)
     )  # begins at each true end
     outputs = torch.cat([outputs, reverse_padded(Padded(reverse, inputs.lengths))], dim=-1)
-    joined: State = {name: torch.cat([final[name], last[name]], dim=-1) for name in without_costs(final)}
-    if "cost" in final:
-        joined["cost"] = over_tensors(torch.add, final["cost"], last["cost"])
-    return outputs, joined
+    return outputs, join_states(final, last)
 
 
-def reverse_padded(inputs: Padded) -> Tensor:
-    """Reverse each sequence within its own length; padding stays where it is.  (B, T, D)"""
-    positions = torch.arange(inputs.values.shape[1], device=inputs.lengths.device)
-    order = torch.where(inputs.mask, inputs.lengths[:, None] - 1 - positions, positions)  # (B, T)
-    return inputs.values.gather(1, order[:, :, None].expand_as(inputs.values))
+def join_states(first: State, second: State) -> State:
+    """The states of two cells that read the same source: vectors concatenated, costs added."""
+    joined: State = {name: torch.cat([first[name], second[name]], dim=-1) for name in without_costs(first)}
+    if "cost" in first:
+        joined["cost"] = over_tensors(torch.add, first["cost"], second["cost"])
+    return joined

@@ -34,8 +34,10 @@ class Tags(Head):
 
     def suit(self, task: Task, encoder: Encoder | None) -> None:
         super().suit(task, encoder)
-        if encoder is not None and encoder.stride != 1:
-            raise ValueError(f"needs one encoder state per token, but this encoder merges {encoder.stride}")
+        if encoder is not None and not encoder.one_state_per_token:
+            raise ValueError(
+                f"needs one encoder state per token, but this encoder makes {encoder.count_states(100)} of 100 tokens"
+            )
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         """Inputs are the tags before each one, BOS first; only the random field reads them."""

@@ -77,6 +77,21 @@ def cached_weight(weights: tuple[Tensor, ...], transpose: bool = False) -> Tenso
     return weight_cache[key]
 
 
+def normed_weight(direction: Tensor, gain: Tensor) -> Tensor:
+    """gain * direction / |direction|, row by row; of frozen weights computed once.  (O, I), (O, 1) -> (O, I)"""
+
+    def compute() -> Tensor:
+        return direction * (gain / direction.norm(dim=1, keepdim=True))
+
+    if not is_frozen(direction):
+        return compute()
+    key = ("normed", identity(direction), identity(gain))
+    if key not in weight_cache:
+        weight_cache[key] = compute()
+        weakref.finalize(direction, weight_cache.pop, key, None)
+    return weight_cache[key]
+
+
 def identity(weight: Tensor) -> tuple[int, int, int]:
     """A key that changes when a weight is loaded, moved or written to."""
     return id(weight), weight.data_ptr(), 0 if weight.is_inference() else weight._version
