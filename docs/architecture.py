@@ -22,7 +22,19 @@ ROOMS = (
     *("tasks", "nn", "objectives", "config", "inference", "explain", "predictor", "engines", "train", "analysis"),
     *("studies", "testing", "serve", "cli"),
 )
-NN = ("ops", "cells", "attention", "layers", "encoders", "decoders", "heads", "teacher_forcing", "model", "combine")
+NN = (
+    "ops",
+    "cells",
+    "attention",
+    "layers",
+    "encoders",
+    "decoders",
+    "heads",
+    "teacher_forcing",
+    "model",
+    "multi_task",
+    "combine",
+)
 ENDS = (
     "",
     "__main__",

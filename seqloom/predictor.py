@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from seqloom.config.multi_task import name_tasks
 from seqloom.errors import SeqloomError
 from seqloom.inference import combined
 from seqloom.inference.base import BasePredictor
 from seqloom.inference.generation import generate
-from seqloom.inference.loading import load_system
+from seqloom.inference.loading import load_system, load_systems
 from seqloom.inference.scoring import score
 from seqloom.inference.stream import Stream
 from seqloom.inference.system import System
 from seqloom.nn.combine.ensemble import Average
 from seqloom.nn.model import Model
+from seqloom.nn.multi_task import MultiTask
 from seqloom.storage.history import Summary
 from seqloom.storage.run import Run
 from seqloom.storage.weights import weights_of
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 class Predictor(BasePredictor):
     """A trained system. `seqloom.load` and `seqloom.fit` return one."""
 
-    def __init__(self, system: System, summary: Summary | None = None):
-        system.model.freeze()
-        super().__init__(system)
+    def __init__(self, systems: System | Mapping[str, System], summary: Summary | None = None):
+        super().__init__(systems)
+        for system in self.systems.values():
+            system.model.freeze()
         self.summary = summary  # of the training that has just made it
 
     @classmethod
@@ -41,10 +44,16 @@ class Predictor(BasePredictor):
         device: str = "auto",
         trust: bool = False,
         average: Average = "arithmetic",
+        task: str = "",
     ) -> Predictor:
-        """From a run folder; several are an ensemble. Code of a run's own (`module:Class`) is only run under trust."""
+        """From a run folder; several are an ensemble. Code of a run's own (`module:Class`) is only run under trust.
+
+        A run of several tasks is asked for one of them, here or by `for_task`.
+        """
         paths = [path] if isinstance(path, (str, Path)) else path
-        return cls(combined.ensemble([load_system(each, device, trust) for each in paths], average))
+        if not task and len(paths) == 1:
+            return cls(load_systems(paths[0], device, trust))
+        return cls(combined.ensemble([load_system(each, device, trust, task) for each in paths], average))
 
     @classmethod
     def ensemble(cls, members: Sequence[Predictor], average: Average = "arithmetic") -> Predictor:
@@ -61,9 +70,13 @@ class Predictor(BasePredictor):
 
     def save(self, path: Path | str) -> None:
         """Copy the run folder, without what only training needs."""
-        if self.path is None:
+        if (folder := next(iter(self.systems.values())).path) is None:
             raise SeqloomError("this model has no run folder to copy")
-        Run.open(self.path).copy(path, weights_of(self.model))
+        run = Run.open(folder)
+        if bool(self.tasks) != ("tasks" in name_tasks(run.recipe())):
+            raise SeqloomError(f"this is one task of {run.path}: save the whole run, seqloom.load(...).save(...)")
+        models = {name: system.model for name, system in self.systems.items()}
+        run.copy(path, weights_of(models[""] if "" in models else MultiTask(models)))
 
     def stream(self, **options: Any) -> Stream:
         """A source as it arrives: `feed` it, and read what is certain. Options: wait, lm, lm_weight, a search's."""

@@ -219,6 +219,7 @@ class Example:
     source: Any
     target: Any
     line: int = 0
+    task: str = ""  # where a training has several
 
 
 COUNTED = "counted"  # of Batch.extra: which targets count in the loss, (B, U); without it, all do
@@ -235,6 +236,7 @@ class Batch:
     extra: State = field(default_factory=dict)
     carry: bool = False  # the next batch continues where this one ends, from the state it leaves
     state: State | None = None  # the decoder's, left by the batch before; None for the first
+    task: str = ""  # the one it belongs to, where a training has several
 
     def to(self, device: Any) -> Batch:
         """As tensors on a torch device."""

@@ -13,6 +13,7 @@ from seqloom.cli.messages import note
 
 @click.command()
 @options.run
+@options.task
 @options.data
 @options.columns
 @click.option("--examples", type=click.IntRange(min=1), default=500, help="At most so many examples are decoded.")
@@ -26,6 +27,7 @@ from seqloom.cli.messages import note
 @options.trust
 def diagnose(
     run: Path,
+    task: str,
     data: tuple[Path, ...],
     columns: list[str | int] | None,
     header: bool | None,
@@ -52,7 +54,7 @@ def diagnose(
     if replace_unknown:
         asked["replace_unknown"] = True
     asked |= options.layout(data, columns, header)
-    found = diagnose(run, options.paths(data), examples=examples, device=device, trust=trust, **asked)
+    found = diagnose(run, options.paths(data), examples=examples, device=device, trust=trust, task=task, **asked)
     print(json.dumps(found.to_json(), ensure_ascii=False) if as_json else found)
     for path in pictures:
         found.save(path)

@@ -13,6 +13,7 @@ from seqloom.cli import options
 
 @click.command()
 @options.runs
+@options.task
 @options.data
 @options.columns
 @options.beam_size
@@ -29,6 +30,7 @@ from seqloom.cli import options
 @click.option("--confusion", type=options.FILE, help="The confusion matrix as a picture to write, PNG or SVG.")
 def evaluate(
     runs: tuple[Path, ...],
+    task: str,
     data: tuple[Path, ...],
     columns: list[str | int] | None,
     header: bool | None,
@@ -52,7 +54,7 @@ def evaluate(
     if confusion is not None:
         options.picture_paths((confusion,))
     average: Any = "geometric" if geometric else "arithmetic"
-    model = load(*runs, device=device, trust=trust, average=average, threads=threads)
+    model = load(*runs, device=device, trust=trust, average=average, threads=threads, task=task)
     options.set_limit(model, max_characters)
     examples = options.read_examples(model, data, skip_bad, columns, header)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
@@ -79,6 +81,7 @@ def confuse(model: Any, examples: list[Any], path: Path, asked: dict[str, Any]) 
 
 @click.command()
 @options.runs
+@options.task
 @options.data
 @options.columns
 @options.geometric
@@ -89,6 +92,7 @@ def confuse(model: Any, examples: list[Any], path: Path, asked: dict[str, Any]) 
 @options.trust
 def score(
     runs: tuple[Path, ...],
+    task: str,
     data: tuple[Path, ...],
     columns: list[str | int] | None,
     header: bool | None,
@@ -104,7 +108,7 @@ def score(
     from seqloom.predictor import Predictor
 
     choose_threads(threads)
-    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic", task)
     options.set_limit(model, max_characters)
     examples = options.read_examples(model, data, skip_bad, columns, header)
     for value in model.score(examples):

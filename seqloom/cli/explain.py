@@ -15,6 +15,7 @@ from seqloom.cli.messages import note
 
 @click.command()
 @options.run
+@options.task
 @click.argument("text", required=False)
 @click.option("--out", type=options.FILE, help="The page to write.")
 @click.option("--truth", help='For points in the plane: the true places, drawn below the output, as "0 3 2 0".')
@@ -26,6 +27,7 @@ from seqloom.cli.messages import note
 @options.trust
 def explain(
     run: Path,
+    task: str,
     text: str | None,
     out: Path | None,
     truth: str | None,
@@ -50,7 +52,7 @@ def explain(
     if out is not None:
         options.check_file(out, "page.html")
     choose_threads(threads)
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(run, device, trust, task=task)
     options.set_limit(model, max_characters)
     known: dict[str, Any] = {"truncate": truncate, **({} if truth is None else {"truth": truth})}
     found = model.explain(text, n_best=n_best or 5, **known, **options.search_settings((), beam_size))

@@ -12,6 +12,7 @@ from seqloom.cli.messages import note
 
 @click.command()
 @options.run
+@options.task
 @click.option("--to", required=True, help="ctranslate2 for Transformers, onnx for recurrent decoders.")
 @click.option("--out", type=options.FILE, help="The folder to write; by default RUN-ctranslate2 or RUN-onnx.")
 @click.option("--int8", is_flag=True, help="8-bit weights; what that loses is measured.")
@@ -22,6 +23,7 @@ from seqloom.cli.messages import note
 @options.trust
 def export(
     run: Path,
+    task: str,
     to: str,
     out: Path | None,
     int8: bool,
@@ -36,5 +38,6 @@ def export(
     from seqloom.engines.export import export as write
 
     given, chosen = options.paths(data), options.layout(data, columns, header)
-    found = write(run, to, out, int8=int8, data=given, allow=allow, force=force, trust=trust, note=note, **chosen)
+    chosen |= {"allow": allow, "force": force, "trust": trust, "note": note, "task": task}
+    found = write(run, to, out, int8=int8, data=given, **chosen)
     note(f"The exported model is in {found}. Try: echo ... | seqloom predict {found}")

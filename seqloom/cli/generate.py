@@ -12,6 +12,7 @@ from seqloom.cli import options
 
 @click.command()
 @options.runs
+@options.task
 @click.option("--prefix", help="Text to continue from.")
 @click.option("--count", type=click.IntRange(min=1), default=1, help="How many texts.")
 @click.option("--temperature", type=float, help="Below 1 safer, above 1 more varied.")
@@ -26,6 +27,7 @@ from seqloom.cli import options
 @options.trust
 def generate(
     runs: tuple[Path, ...],
+    task: str,
     prefix: str | None,
     count: int,
     geometric: bool,
@@ -39,7 +41,7 @@ def generate(
     from seqloom.predictor import Predictor
 
     choose_threads(threads)
-    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic")
+    model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic", task)
     chosen = {name: value for name, value in given.items() if value is not None}
     for text in model.generate(count, prefix=prefix, **chosen):
         print(text)

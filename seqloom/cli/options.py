@@ -67,6 +67,7 @@ trust = click.option(
     callback=import_from_here,
     help="Run code that is not Seqloom's (module:Class parts), also from this folder.",
 )
+task = click.option("--task", default="", metavar="NAME", help="Which task is meant, of a run that has several.")
 device = click.option("--device", default="auto", help="cpu, cuda, mps or auto.")
 geometric = click.option("--geometric", is_flag=True, help="Average several runs by the geometric mean.")
 beam_size = click.option("--beam-size", type=int, help="Hypotheses kept per source; 1 is greedy search.")
@@ -112,8 +113,8 @@ def set_limit(model: Any, characters: int | None) -> None:
 
 
 def paths(given: tuple[Path, ...]) -> list[str] | None:
-    """The files of --data, if there are any."""
-    if len(given) > 2:
+    """The files of --data, if there are any; of several tasks they are NAME=FILE."""
+    if len(given) > 2 and not all("=" in str(path) for path in given):
         raise SeqloomError(f"{len(given)} files were given; expected one file of pairs or two line-aligned files")
     return [str(path) for path in given] or None
 

@@ -19,6 +19,7 @@ from seqloom.errors import SeqloomError, UnreadableError
 
 @click.command()
 @options.runs
+@options.task
 @options.n_best
 @options.beam_size
 @click.option("--json", "as_json", is_flag=True, help="JSON lines with scores and tokens; n-best lists are JSON too.")
@@ -37,6 +38,7 @@ from seqloom.errors import SeqloomError, UnreadableError
 @options.trust
 def predict(
     runs: tuple[Path, ...],
+    task: str,
     n_best: int | None,
     beam_size: int | None,
     as_json: bool,
@@ -55,7 +57,7 @@ def predict(
     from seqloom.engines.load import load
 
     average: Any = "geometric" if geometric else "arithmetic"
-    model = load(*runs, device=device, trust=trust, average=average, threads=threads)
+    model = load(*runs, device=device, trust=trust, average=average, threads=threads, task=task)
     options.set_limit(model, max_characters)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
     if n_best is not None:

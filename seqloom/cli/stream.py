@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.run
+@options.task
 @options.wait
 @options.beam_size
 @click.option("--json", "as_json", is_flag=True, help="One JSON line per change: final, provisional, times.")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @options.trust
 def stream(
     run: Path,
+    task: str,
     wait: int | None,
     beam_size: int | None,
     as_json: bool,
@@ -49,7 +51,7 @@ def stream(
     from seqloom.predictor import Predictor
 
     choose_threads(threads)
-    model = Predictor.load(run, device, trust)
+    model = Predictor.load(run, device, trust, task=task)
     options.set_limit(model, max_characters)
     chosen = options.search_settings(settings, beam_size)
     sound = model.task.source is not None and model.task.source.seconds is not None

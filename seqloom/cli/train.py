@@ -96,12 +96,18 @@ def train(
     interrupted = summary is not None and summary.stopped == "interrupted"
     if processes.is_lead() and not interrupted:
         note_diagnosis(out)
-        verb = "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
-        note(f"The run is in {out}. Try: {verb} {out}")
+        note(f"The run is in {out}. Try: {next_command(model)} {out}")
     processes.end()
     if summary is not None and interrupted:
         note(f"Interrupted and saved. Continue with --resume: seqloom train --resume --out {out}")
         raise click.exceptions.Exit(exit_code(summary.signal))
+
+
+def next_command(model: Any) -> str:
+    """What to do with a trained run, but for its name."""
+    if model.tasks:
+        return f"echo ... | seqloom predict --task {model.tasks[0]}"
+    return "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
 
 
 def exit_code(number: int) -> int:

@@ -13,8 +13,11 @@ from seqloom.data.special_tokens import PAD, UNK, correspondence
 from seqloom.errors import SeqloomError, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seqloom.contracts import Codec, Decoder, Objective, Task
     from seqloom.nn.model import Model
+    from seqloom.nn.multi_task import MultiTask
 
 
 def build_part(kind: str, table: Recipe | str, where: str, trust: bool = False, **given: Any) -> Any:
@@ -37,7 +40,15 @@ def build_model(recipe: Recipe, source_codec: Codec | None, target_codec: Codec,
     return assemble_model(recipe, source_codec, target_codec, trust)
 
 
-def check_memory(model: Model, copies: int = 1) -> None:
+def join_models(models: Mapping[str, Model]) -> MultiTask:
+    """One model for several tasks."""
+    from seqloom.nn.multi_task import MultiTask
+
+    joined: MultiTask = call(MultiTask, "the tasks do not fit", {"models": models})
+    return joined
+
+
+def check_memory(model: Model | MultiTask, copies: int = 1) -> None:
     """Refuse a model whose weights, or so many copies of them, do not fit into memory."""
     count = sum(weight.numel() for weight in model.parameters())
     needed, limit = sum(weight.nbytes for weight in model.parameters()) * copies, memory_limit()

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom import metrics
 from seqloom.config.assemble import call
-from seqloom.config.build import assemble_model, build_objective, build_part, build_task, check_memory
+from seqloom.config.build import assemble_model, build_objective, build_part, build_task, check_memory, join_models
+from seqloom.config.multi_task import tasks_of
 from seqloom.config.recipes import Recipe
 from seqloom.errors import SeqloomError, show
 
 if TYPE_CHECKING:
     from seqloom.contracts import Codec, Search, Task
+    from seqloom.nn.model import Model
 
 COPIES = 4  # of weights in training: they, their gradients, and two moments of Adam
 STAND_INS: dict[str, Any] = {  # for codecs, before the data is read
@@ -26,6 +28,18 @@ STAND_INS: dict[str, Any] = {  # for codecs, before the data is read
 
 def check_recipe(recipe: Recipe, trust: bool = False) -> None:
     """Build every part of a completed recipe on torch's meta device; parts that do not fit say so in one line."""
+    models = {}
+    for name, single in tasks_of(recipe).items():
+        try:
+            models[name] = check_task(single, trust)
+        except SeqloomError as error:
+            raise SeqloomError(f"tasks.{name}: {error}" if name else str(error)) from error
+    if "" not in models:
+        check_memory(join_models(models), COPIES)
+
+
+def check_task(recipe: Recipe, trust: bool) -> Model:
+    """The same for one task; returns its model, which has no memory."""
     import torch
 
     task = build_task(recipe, trust)
@@ -51,6 +65,7 @@ def check_recipe(recipe: Recipe, trust: bool = False) -> None:
         raise SeqloomError(
             f"task.window = {task.window}: larger than train.tokens = {tokens}, a whole batch; raise that, or cut it"
         )
+    return model
 
 
 def check_selection(recipe: Recipe, task: Task, improves: str) -> None:

@@ -12,6 +12,7 @@ from seqloom import metrics
 from seqloom.config.assemble import Section
 from seqloom.config.bounds import check_bounds
 from seqloom.config.discovery import Parameter, as_table, find, one, parameters, parts, slot, word
+from seqloom.config.multi_task import OWN, check_tasks, name_tasks, tasks_of
 from seqloom.config.recipes import Recipe
 from seqloom.config.settings import Data, Settings, build_data, build_settings
 from seqloom.errors import SeqloomError, nearest, show, under
@@ -53,6 +54,9 @@ def sections() -> dict[str, Parameter]:
 
 def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
     """The recipe, checked, with every default filled in. Errors name the file `where`."""
+    recipe = name_tasks(recipe, where)
+    if "tasks" in recipe:
+        return complete_tasks(recipe, where, trust)
     full = fill_table(sections(), recipe, f"{where}: ", "a recipe", trust, derive=False)
     if ("encoder" in full) != ("source" in full["task"]):
         there, missing = ("encoder", "task.source") if "encoder" in full else ("task.source", "encoder")
@@ -67,6 +71,22 @@ def complete(recipe: Recipe, where: str, trust: bool = False) -> Recipe:
     except SeqloomError as error:
         raise SeqloomError(f"{where}: {error}") from error
     return full
+
+
+def complete_tasks(recipe: Recipe, where: str, trust: bool) -> Recipe:
+    """A recipe of several tasks: what they have in common, and each task with what is its own."""
+    check_tasks(recipe, where)
+    tasks: Recipe = {}
+    for name, single in tasks_of(recipe).items():
+        full = complete(single, f"{where}: tasks.{name}", trust)
+        own = {key: value for key, value in recipe["tasks"][name].items() if key in (*OWN, "share")}
+        tasks[name] = {**own, **full["task"]}
+    common = {key: value for key, value in recipe.items() if key != "tasks"}
+    shared = complete({**common, "task": full["task"]}, where, trust)
+    known = [f"{name}/{each}" for name, table in tasks.items() for each in ("loss", *table.get("metrics", []))]
+    if (select_by := shared["train"]["select_by"]) not in ("", "loss", *known):
+        raise SeqloomError(f"{where}: train.select_by = {show(select_by)}: not measured{nearest(select_by, known)}")
+    return {**{key: value for key, value in shared.items() if key != "task"}, "tasks": tasks}
 
 
 def metric_name(name: str, where: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.config.discovery import untrusted
+from seqloom.config.multi_task import name_tasks
 from seqloom.errors import SeqloomError, nearest, one_line, show, under
 from seqloom.storage.files import DEEPEST, check_plain
 from seqloom.storage.toml import parse_toml, read_toml
@@ -38,7 +39,7 @@ def read_recipe(name_or_path: str | Path, trust: bool = False) -> Recipe:
     path = known.get(name.replace("-", "_"), Path(name_or_path))
     if not path.exists() and path.suffix != ".toml" and len(path.parts) == 1:
         raise SeqloomError(f"{show(name)}: no such recipe, and no such file{nearest(name, packaged())}")
-    recipe = read_toml(path, own=True)
+    recipe = name_tasks(read_toml(path, own=True), str(path))
     if not trust:
         refuse_own_parts(recipe, f"{path}: ")
     return recipe
@@ -51,7 +52,7 @@ def override(recipe: Recipe, settings: Overrides) -> Recipe:
     Python None, takes a key out.
     """
     refuse_deep(recipe, "recipe")
-    recipe = copy.deepcopy(recipe)
+    recipe = name_tasks(copy.deepcopy(recipe))
     for each in sorted(assignments(settings), key=lambda each: each.depth):
         *tables, last = each.key.split(".")
         table = recipe

@@ -99,6 +99,7 @@ class Encoder(nn.Module, ABC):
     stride: int = 1  # how many inputs a state of its memory stands for
     first_phase: float = 0.0  # the longest share of a training in which it reads otherwise; 0: none
     first_rate: float = 1.0  # the factor of the learning rate in that phase
+    modality: ClassVar[tuple[str, ...]] = ("embedding",)  # depends on the data; tasks share all else; (): nothing
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:
@@ -149,6 +150,7 @@ class Decoder(nn.Module, Stepper):
     chooses: ClassVar[str] = ""  # tokens beyond the vocabulary: "places" of the source, or "copies" of its words
     reads_source: ClassVar[bool] = False  # it needs the source itself: the memory has it as parts["source"]
     unknown: tuple[int, int] | None = None  # (first, unk): source tokens from `first` on are encoded as `unk`
+    modality: ClassVar[tuple[str, ...]] = ()  # depends on the data; tasks share all else; (): nothing
 
     def __init__(
         self,

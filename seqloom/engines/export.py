@@ -32,8 +32,9 @@ def export(
     note: Callable[[str], None] = lambda text: None,
     columns: Sequence[str | int] | None = None,
     header: bool | None = None,
+    task: str = "",
 ) -> Path:
-    """Write the folder and return its path.
+    """Write the folder and return its path. Of a run with several tasks, one is exported.
 
     With data, or with int8, run and export are measured side by side, by default on the run's validation data. An 8-bit
     export that loses more of the task's first metric than allowed is not written, except with `force`.
@@ -43,7 +44,7 @@ def export(
     path = Path(out or f"{Path(run)}-{to}{'-int8' * int8}")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise SeqloomError(f"{path} already exists: choose another --out")
-    native = Predictor.load(run, "cpu", trust)
+    native = Predictor.load(run, "cpu", trust, task=task)
     chosen = data or (validation(native) if int8 else None)
     if int8 and not (chosen and native.task.metrics) and not force:
         reason = "the run's validation data is not there" if native.task.metrics else "its task has no metrics"

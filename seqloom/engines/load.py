@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.engines.exported import Exported
+from seqloom.errors import SeqloomError, show
 from seqloom.storage.files import is_exported
 
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ def load(
     trust: bool = False,
     average: Average = "arithmetic",
     threads: int | None = None,
+    task: str = "",
 ) -> Predictor | Exported:
-    """A trained run, or an exported one; several runs are an ensemble.
+    """A trained run, or an exported one; several runs are an ensemble. `task` is one of several that a run has.
 
     A run's own code (`module:Class`) is refused unless you trust it. Threads: 0 measures which number is fastest (an
     exported model takes 1); None leaves torch as it is.
     """
     if any(map(is_exported, paths)):
+        if task:
+            raise SeqloomError(f"task = {show(task)}: an exported model has one task; leave it out")
         return Exported.load(paths, device, trust, threads or 1)
     from seqloom.predictor import Predictor  # imports torch
 
@@ -33,4 +37,4 @@ def load(
         from seqloom.compute.threads import choose_threads
 
         choose_threads(threads)
-    return Predictor.load(paths, device, trust, average)
+    return Predictor.load(paths, device, trust, average, task)

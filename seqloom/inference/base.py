@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from seqloom.config.multi_task import choose_task
 from seqloom.contracts import Task
 from seqloom.data.lines import Data
 from seqloom.inference.candidates import best_predictions, candidates
@@ -16,10 +18,29 @@ from seqloom.types import Example
 
 
 class BasePredictor:
-    """A system as people hold it: each method is a function of the system."""
+    """A system as people hold it: each method is a function of the system. Of several, `for_task` takes one."""
 
-    def __init__(self, system: System):
-        self.system = system
+    def __init__(self, systems: System | Mapping[str, System]):
+        self.systems = {"": systems} if isinstance(systems, System) else dict(systems)
+
+    @property
+    def system(self) -> System:
+        return self.systems[choose_task(self.systems, "", str(next(iter(self.systems.values())).path))]
+
+    @system.setter
+    def system(self, system: System) -> None:
+        self.systems = {"": system}
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of its tasks, if there are several."""
+        return tuple(name for name in self.systems if name)
+
+    def for_task(self, name: str) -> Self:
+        """One of several tasks: what it returns predicts, evaluates, explains as any model does."""
+        chosen = copy.copy(self)
+        chosen.systems = {"": self.systems[choose_task(self.systems, name, "this model")]}
+        return chosen
 
     @property
     def task(self) -> Task:

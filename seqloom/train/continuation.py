@@ -40,7 +40,7 @@ def resumed_recipe(
         changed = [key for key in difference(before, whole) if not is_derived(key, planning, before)]
         if not planning.fits:  # its limits may have been changed by hand
             after["train"] = whole["train"] | laid_out(before, whole, planning)
-    refused = [key for key in changed if not key.startswith(MAY_CHANGE)]
+    refused = [key for key in changed if not without_task(key).startswith(MAY_CHANGE)]
     if refused:
         raise SeqloomError(
             f"{run.path} was trained with another recipe ({', '.join(refused[:4])} changed): "
@@ -51,12 +51,17 @@ def resumed_recipe(
 
 def is_derived(key: str, planning: Planning, before: Recipe) -> bool:
     """Whether a key may differ from the recipe that was given because it was set from the data or the time."""
-    if key == "init" or key in [f"decoder.{name}" for name in FROM_DATA]:
+    if key == "init" or without_task(key) in ["decoder", *(f"decoder.{name}" for name in FROM_DATA)]:
         return True
     if key in planning.by_hand:
         return False
     to_time = key in [f"train.{name}" for name in TO_TIME] and (planning.fits or "minutes" in before["train"])
     return to_time or (planning.fits and TO_DATA.fullmatch(key) is not None)
+
+
+def without_task(key: str) -> str:
+    """The key of one of several tasks, as that of a recipe with one: tasks.letters.data.train is data.train."""
+    return re.sub(r"^tasks\.[^.]+\.(?=decoder|data)", "", key)
 
 
 def laid_out(before: Recipe, given: Recipe, planning: Planning) -> Recipe:

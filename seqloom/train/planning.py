@@ -20,14 +20,15 @@ from seqloom.contracts import Objective, Task
 from seqloom.data.dataset import Dataset
 from seqloom.data.readers import examples, reading_options
 from seqloom.nn.model import Model
+from seqloom.nn.multi_task import MultiTask
 from seqloom.storage.run import Run
 from seqloom.train import forecast, processes
 from seqloom.train.batches import Batches, changes_of
 from seqloom.train.display import Display
+from seqloom.train.evaluation import greedy_evaluation
 from seqloom.train.recipe import Data, Recipe
 from seqloom.train.state import Budget, TrainingState
 from seqloom.train.training import Training
-from seqloom.train.validation import greedy_evaluation
 
 MEASURED = 0.03  # share of the minutes that measuring may take
 SECONDS = 5.0  # of measuring, at most
@@ -42,7 +43,7 @@ class Ready:
     recipe: Recipe  # every default filled in, fitted to the data and the time
     task: Task  # its codecs fitted
     data: Dataset
-    model: Model
+    model: Model | MultiTask
     objective: Objective
     trust: bool
     run: Run | None = None  # to resume
@@ -58,7 +59,7 @@ class Planning:
         by_hand = override({}, settings)
         names = {name.replace("-", "_") for name in packaged()}
         is_packaged = recipe is None or (isinstance(recipe, str) and recipe.replace("-", "_") in names)
-        self.fits = is_packaged and not as_written and "init" not in by_hand
+        self.fits = is_packaged and not as_written and "init" not in by_hand and "tasks" not in given
         self.as_written = as_written
         self.by_hand = {*dotted(by_hand if self.fits else given)}
 
@@ -185,9 +186,7 @@ class Measurement:
         """Seconds that the outputs of a validation take."""
         valid, task = self.data.valid_examples, self.task
         some = valid[:: max(len(valid) // DECODED, 1)][:DECODED]
-        evaluate = greedy_evaluation(
-            task, full, some, self.trust, self.training.objective.predict_options, mean_length=True
-        )
+        evaluate = greedy_evaluation(task, full, some, self.trust, self.training.objective, mean_length=True)
         if evaluate is None:
             return 0.0
         began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from seqloom.compute.threads import choose_threads
 from seqloom.config.build import build_model, build_objective, build_task
 from seqloom.config.check import check_recipe
 from seqloom.config.complete import complete
+from seqloom.config.multi_task import data_by_task, tasks_of
 from seqloom.config.recipes import Overrides, as_list, override
 from seqloom.contracts import Head, Task
 from seqloom.data import dataset
@@ -30,8 +32,9 @@ from seqloom.storage.weights import load_file
 from seqloom.train import processes
 from seqloom.train.continuation import resumed_recipe
 from seqloom.train.display import Display
+from seqloom.train.multi_task import Part, join
 from seqloom.train.planning import Planning, Ready
-from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run
+from seqloom.train.recipe import Data, Recipe, add_data, choose_recipe, initial_run, task_names
 from seqloom.types import Batch, Output
 
 Resume = bool | Literal["auto"]
@@ -57,21 +60,27 @@ def prepare_training(
     if minutes is not None:
         settings.append(f"train.minutes={float(minutes)}")
     run = run_to_resume(out, resume, lock if processes.is_lead() else None)
-    with repeatable(data, cache_folder()) as rows, repeatable(valid, cache_folder()) as valid_rows:
-        # 1. The recipe, every default filled in, and its task. The codecs of an earlier run are loaded with it.
+    names = task_names(run, recipe, trust)
+    files, valid_files = data_by_task(names, data, "--data"), data_by_task(names, valid, "--valid")
+    with ExitStack() as stack:
+        rows, valid_rows = (
+            {name: stack.enter_context(repeatable(each, cache_folder())) for name, each in given.items()}
+            for given in (files, valid_files)
+        )
+        # 1. The recipe, every default filled in, and its tasks. The codecs of an earlier run are loaded with it.
         if run is not None:
             full = resumed_recipe(run, recipe, settings, as_written, trust)
             if lock and processes.is_lead() and full != run.recipe():
                 write_toml(full, run.path / "config.toml")
-            task = build_task(full, trust).load(run.path)
         else:
-            given, origin = choose_recipe(recipe, rows, settings, trust, display)
+            given, origin = choose_recipe(recipe, rows.get(""), settings, trust, display)
             given = override(given, settings)
             planning = Planning(recipe, given, settings, as_written)
-            full = planning.fit_vocabulary(complete(given, origin, trust), rows)
-            task = build_task(full, trust)
-            if "init" in full:
-                task.load(initial_run(full, trust).path)
+            full = planning.fit_vocabulary(complete(given, origin, trust), rows.get(""))
+        tasks = {name: build_task(single, trust) for name, single in tasks_of(full).items()}
+        if earlier := run if run is not None else initial_run(full, trust) if "init" in full else None:
+            for name, task in tasks.items():
+                task.load(earlier.path / name)
         if run is None:
             processes.check_accumulate(full["train"]["accumulate"])
         check_recipe(full, trust)
@@ -81,31 +90,38 @@ def prepare_training(
             choose_threads(full["train"]["threads"], stored_threads(run.path) if run and run.newest() else 0)
 
         # 2. The data, read and encoded.
-        prepared = prepare_data(full, task, rows, valid_rows, fit=run is None and "init" not in full)
-    lines = prepared.notes + prepared.report.lines()
+        prepared = {
+            name: prepare_data(single, tasks[name], rows[name], valid_rows[name], fit=earlier is None, name=name)
+            for name, single in tasks_of(full).items()
+        }
+    lines = [of_task(name, line) for name, each in prepared.items() for line in each.notes + each.report.lines()]
     if run is None:
-        add_data(full, given, data, valid, prepared.report)
-        full, fitted = planning.fit_to_data(full, task, prepared)
-        lines += fitted
+        for name, each in prepared.items():
+            add_data(full, given, name, files[name], valid_files[name], each.report)
+        if "" in tasks:
+            full, fitted = planning.fit_to_data(full, tasks[""], prepared[""])
+            lines += fitted
 
-    # 3. The model and its objective, tried on one example.
+    # 3. The model and its objective, tried on one example of each task.
     torch.manual_seed(full["seed"])
-    model = build_model(full, task.source, task.target, trust)
-    output = try_batch(model, task.collate(prepared.valid, task.in_order(prepared.valid.lengths, 1)[0]))
-    if isinstance(model.decoder, Head):  # some heads take targets of one length only
-        try_batch(model, task.collate(prepared.train, prepared.train.lengths[:, 1].argmax(0, keepdims=True)))
-    if "init" in full and (run is None or run.newest() is None):
-        load_initial_weights(initial_run(full, trust), model, full)
-    objective = build_objective(full, task, model.decoder, trust)
-    if isinstance(objective, CrossEntropy):
-        objective.refuse_unknown(output)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.startswith(objective.trains))
+    parts: dict[str, Part] = {}
+    for name, single in tasks_of(full).items():
+        model = build_model(single, tasks[name].source, tasks[name].target, trust)
+        output = try_examples(model, tasks[name], prepared[name])
+        if "init" in full and (run is None or run.newest() is None):
+            load_initial_weights(initial_run(full, trust), model, full)
+        objective = build_objective(single, tasks[name], model.decoder, trust)
+        if isinstance(objective, CrossEntropy):
+            objective.refuse_unknown(output)
+        parts[name] = Part(tasks[name], prepared[name], model, objective)
+    whole = parts[""] if "" in parts else join(full, parts)
+    ready = Ready(full, whole.task, whole.data, whole.model, whole.objective, trust, run)
+    for key, parameter in ready.model.named_parameters():
+        parameter.requires_grad_(key.startswith(ready.objective.trains))
     for line in lines:
         display.say(line)
 
     # 4. The time that it will take.
-    ready = Ready(full, task, prepared, model, objective, trust, run)
     return ready if run is not None else planning.fit_to_time(ready, began, display)
 
 
@@ -122,12 +138,18 @@ def run_to_resume(out: str | Path, resume: Resume, lock: WriteLock | None) -> Ru
     return run
 
 
-def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -> dataset.Dataset:
+def of_task(name: str, line: str) -> str:
+    """A line that is said of one of several tasks."""
+    return f"{name}: {line}" if name else line
+
+
+def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool, name: str = "") -> dataset.Dataset:
     """Read and encode; the lead process first, so that the others find the result in the cache."""
     data = full["data"].get("train") if data is None else data
     valid = full["data"].get("valid") if valid is None else valid
     if data is None:
-        raise SeqloomError("no training data: give --data FILE, or data.train in the recipe")
+        option = f"--data {name}=FILE" if name else "--data FILE"
+        raise SeqloomError(of_task(name, f"no training data: give {option}, or data.train in the recipe"))
     with processes.lead_first():
         return dataset.prepare(
             data,
@@ -142,6 +164,14 @@ def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool) -
             check=task.check,
             **reading_options(full["data"]),
         )
+
+
+def try_examples(model: Model, task: Task, data: dataset.Dataset) -> Output:
+    """A short example, and for heads the longest: some take targets of one length only."""
+    output = try_batch(model, task.collate(data.valid, task.in_order(data.valid.lengths, 1)[0]))
+    if isinstance(model.decoder, Head):
+        try_batch(model, task.collate(data.train, data.train.lengths[:, 1].argmax(0, keepdims=True)))
+    return output
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqloom.config.automatic import recipe_for
 from seqloom.config.complete import complete, fill, sections
+from seqloom.config.multi_task import name_tasks, tasks_of
 from seqloom.config.recipes import Overrides, difference, override, read_recipe
 from seqloom.data.lines import is_pipe, paths_of
 from seqloom.data.readers import examples, reading_options
@@ -22,6 +23,18 @@ Data = Any  # a path, two paths of line-aligned files, or a list of pairs
 Recipe = dict[str, Any]
 LENGTH_OF_TEXT = 400  # tokens that a model of running text generates, unless the recipe sets another number
 FROM_DATA = ("length_ratio", "length_offset")  # keys of the decoder that are set from the data
+
+
+def task_names(run: Run | None, recipe: str | Path | Recipe | None, trust: bool) -> list[str]:
+    """The names of the tasks that a training has; [""] if there is one."""
+    if run is not None:
+        found = run.recipe()
+    elif recipe is None:
+        return [""]
+    else:
+        found = recipe if isinstance(recipe, dict) else read_recipe(recipe, trust)
+    tasks = name_tasks(found).get("tasks")
+    return list(tasks) if isinstance(tasks, dict) and tasks else [""]
 
 
 def choose_recipe(
@@ -39,6 +52,8 @@ def choose_recipe(
         other = Run.open(str(given["init"]))
         origin = str(other.path / "config.toml")
         theirs = without_data(complete(other.recipe(), origin, trust))
+        if "tasks" in theirs:
+            raise SeqloomError(f"init = {other.path}: has several tasks; start from a run of one task")
         display.say(f"The recipe is that of {other.path}.")
         return theirs, origin
     reading = fill(sections()["data"], given.get("data", {}), "data", trust)
@@ -58,7 +73,10 @@ def choose_recipe(
 def initial_run(full: Recipe, trust: bool) -> Run:
     """Fine-tuning: the run to take vocabularies and weights from. Its codecs must be set as ours are."""
     run = Run.open(full["init"])
-    theirs = complete(run.recipe(), str(run.path / "config.toml"), trust)["task"]
+    other = complete(run.recipe(), str(run.path / "config.toml"), trust)
+    if "tasks" in full or "tasks" in other:
+        raise SeqloomError(f"init = {run.path}: starts a run of one task from a run of one task, and here are several")
+    theirs = other["task"]
     if theirs["type"] != full["task"]["type"]:
         kinds = f'"{theirs["type"]}", not "{full["task"]["type"]}"'
         raise SeqloomError(
@@ -81,15 +99,24 @@ def without_data(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def add_data(full: Recipe, given: Recipe, data: Data, valid: Data, report: Report) -> None:
-    """Complete a recipe from the data: how long outputs may get, unless given, and which files to resume with."""
-    decoder, ratio = full["decoder"], report.length_ratio
-    if "length_ratio" in decoder and "length_ratio" not in given["decoder"]:
-        decoder["length_ratio"] = round(ratio, 3)
-    if ratio == 0 and "length_offset" in decoder and "length_offset" not in given["decoder"]:  # a language model
-        decoder["length_offset"] = LENGTH_OF_TEXT if report.running else report.longest_target + 1
-    for name, values in (("train", data), ("valid", valid)):
+def add_data(full: Recipe, given: Recipe, name: str, data: Data, valid: Data, report: Report) -> None:
+    """Complete a recipe from the data of a task: how long outputs may get, and which files to resume with.
+
+    Lengths that were given stay. The only task of a recipe has the name "".
+    """
+    decoder, asked = tasks_of(full)[name]["decoder"], tasks_of(given)[name]["decoder"]
+    own, ratio = full["tasks"][name] if name else full, report.length_ratio
+    lengths: Recipe = {}
+    if "length_ratio" in decoder and "length_ratio" not in asked:
+        lengths["length_ratio"] = round(ratio, 3)
+    if ratio == 0 and "length_offset" in decoder and "length_offset" not in asked:  # a language model
+        lengths["length_offset"] = LENGTH_OF_TEXT if report.running else report.longest_target + 1
+    files: Recipe = {}
+    for side, values in (("train", data), ("valid", valid)):
         paths = paths_of(values)
         if paths and not any(map(is_pipe, paths)):  # a pipe cannot be read again
             absolute = [os.path.abspath(path) for path in paths]  # a run may be resumed from another folder
-            full["data"][name] = absolute[0] if len(absolute) == 1 else absolute
+            files[side] = absolute[0] if len(absolute) == 1 else absolute
+    for key, table in (("decoder", lengths), ("data", files)):
+        if table:
+            own[key] = {**own.get(key, {}), **table}

@@ -28,6 +28,7 @@ from seqloom.train import processes
 from seqloom.train.batches import Batches, Change, changes_of
 from seqloom.train.display import Display
 from seqloom.train.divergence import DivergenceCheck
+from seqloom.train.evaluation import Evaluate
 from seqloom.train.first_phase import FirstPhase
 from seqloom.train.interruption import SIGNALS, Interruption
 from seqloom.train.log import SUMS, Log
@@ -37,7 +38,7 @@ from seqloom.train.resume import Checkpointer
 from seqloom.train.schedule import TrainingSchedule
 from seqloom.train.state import Budget, TrainingState
 from seqloom.train.training import Training
-from seqloom.train.validation import Evaluate, Validation
+from seqloom.train.validation import Validation
 from seqloom.types import Batch, Loss
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Trainer:
         display: Display | None = None,
         budget: Budget | None = None,
         guess: float = 0.0,
+        tasks: Sequence[str] = ("",),
     ):
         for name, corpus in (("training", train), ("validation", valid)):
             if not len(corpus):
@@ -102,6 +104,7 @@ class Trainer:
             run=run,
             log=self.log,
             first_phase=self.first_phase,
+            tasks=tasks,
         )
         self.divergence = DivergenceCheck(run, self.training, settings, self.state, guess)
         self.checkpointer = Checkpointer(run, self.training, self.optimiser, self.batches, settings, self.state)

@@ -7,36 +7,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import nn
 
-from seqloom.config.build import build_part
 from seqloom.config.settings import Settings
-from seqloom.contracts import Task
 from seqloom.data.batching import Plan
 from seqloom.errors import SeqloomError, nearest, show
-from seqloom.inference.system import System
 from seqloom.storage import weights
 from seqloom.storage.history import Results
 from seqloom.storage.run import Run
 from seqloom.train import processes
+from seqloom.train.evaluation import Evaluate
 from seqloom.train.first_phase import FirstPhase
 from seqloom.train.log import Log
 from seqloom.train.resume import best_on_disk
-from seqloom.train.shared_decoding import SharedDecoding
 from seqloom.train.state import Best, TrainingState
 from seqloom.train.training import Training
-from seqloom.types import Batch, Example, State
+from seqloom.types import Batch, State
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
-Sample = tuple[str, str, str]  # source, prediction, reference
-Evaluate = Callable[[nn.Module], tuple[Results, Sequence[Sample]]]
 PLACE = 2**32 - 1  # seeds the random numbers of a validation: no micro-batch has this place in an update
 
 
@@ -55,10 +48,11 @@ class Validation:
         run: Run,
         log: Log,
         first_phase: FirstPhase,
+        tasks: Sequence[str] = ("",),
     ):
         self.corpus, self.collate, self.in_order, self.evaluate = corpus, collate, in_order, evaluate
         self.training, self.settings, self.state, self.run, self.log = training, settings, state, run, log
-        self.first_phase = first_phase
+        self.first_phase, self.tasks = first_phase, tasks
         self.select_by = settings.select_by or "loss"
         lower = self.select_by in ("loss", "perplexity") or not higher_is_better(self.select_by)
         self.sign = -1.0 if lower else 1.0
@@ -93,21 +87,17 @@ class Validation:
         numbers = range(processes.rank(), len(plan), processes.world_size())
         if plan.stride:  # windows of one text, one after the other: the lead reads them all
             numbers = range(len(plan) if processes.is_lead() else 0)
-        total = count = nll = has_nll = 0.0
+        sums = {name: np.zeros(4) for name in self.tasks}  # total, count, negative log-likelihood, whether there is one
         state: State | None = None
         for number in numbers:
-            loss = training(replace(self.collate(self.corpus, plan[number]).to(device), state=state))
+            batch = self.collate(self.corpus, plan[number]).to(device)
+            loss = training(replace(batch, state=state))
             state = loss.state
-            total, count = total + loss.total.item(), count + loss.count.item()
-            if "nll" in loss.logs:  # perplexity is without label smoothing, and squared errors have none
-                nll, has_nll = nll + loss.logs["nll"].item(), 1.0
-        total, count, nll, has_nll = processes.sums([total, count, nll, has_nll], device)
-        if not count:
-            raise SeqloomError("the validation set has no target token to measure: give other validation data")
-        results: Results = {"loss": total / count}
-        if has_nll:
-            results["perplexity"] = math.exp(min(nll / count, 700.0))
-        return results
+            nll = loss.logs.get("nll")  # without label smoothing, which perplexity has not; squared errors have none
+            likelihood = (0.0, 0.0) if nll is None else (nll.item(), 1.0)
+            sums[batch.task] += (loss.total.item(), loss.count.item(), *likelihood)
+        flat = processes.sums(np.concatenate([*sums.values()]).tolist(), device)
+        return mean_losses({name: flat[4 * place : 4 * place + 4] for place, name in enumerate(self.tasks)})
 
     @torch.no_grad()
     def measure(self) -> Results:
@@ -158,40 +148,15 @@ class Validation:
         return {}
 
 
-def greedy_evaluation(
-    task: Task,
-    full: dict[str, Any],
-    examples: Sequence[Example],
-    trust: bool,
-    asked: Mapping[str, Any],
-    mean_length: bool = False,
-) -> Evaluate | None:
-    """The metrics of a validation: greedy outputs for the first `train.decode` examples, and one of them to display.
-
-    All processes must call it: they share the work.
-    With `mean_length` outputs are cut at the mean length of the references: to measure the time of a trained model.
-    """
-    if task.source is None or not task.metrics:
-        return None
-    sources, references = task.references(examples)
-    count = full["train"]["decode"] or len(sources)
-    sources, references = list(islice(sources, count)), list(islice(references, count))
-    lengths = [len(task.target.encode(target)) for targets in references for target in targets]
-    # An untrained model would write up to its own length limit, which may be far.
-    limit = round(sum(lengths) / len(lengths)) + 1 if mean_length else 2 * max(lengths) + 10
-    kind = "prefix_beam" if full["search"]["type"] == "prefix_beam" else "beam"
-    table = {"type": kind, "beam_size": 1, "maximum_length": limit}
-    if kind == "prefix_beam":
-        table["symbols_per_state"] = full["search"]["symbols_per_state"]
-    greedy = build_part("search", table, "search", trust)
-
-    decoding = SharedDecoding(sources, search=greedy, **asked)
-
-    def evaluate(model: nn.Module) -> tuple[Results, list[Sample]]:
-        predictions = decoding.predictions(System(model.eval(), task, full, trust=trust))
-        if not processes.is_lead():
-            return {}, []
-        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
-        return task.measure(predictions, references, sources), [sample]
-
-    return evaluate
+def mean_losses(sums: Mapping[str, Sequence[float]]) -> Results:
+    """The mean loss of each task and, of tokens, the perplexity; with several tasks, also the mean of their losses."""
+    results: Results = {}
+    for name, (total, count, nll, has_nll) in sums.items():
+        if not count:
+            raise SeqloomError("the validation set has no target token to measure: give other validation data")
+        results[f"{name}/loss"] = total / count
+        if has_nll:
+            results[f"{name}/perplexity"] = math.exp(min(nll / count, 700.0))
+    if "" in sums:
+        return {name.removeprefix("/"): value for name, value in results.items()}
+    return {"loss": sum(results[f"{name}/loss"] for name in sums) / len(sums), **results}

@@ -24,6 +24,7 @@ from seqloom.analysis.diagnosis.confusions import confused_labels, confusions
 from seqloom.analysis.diagnosis.finding import Finding, by_severity
 from seqloom.analysis.diagnosis.next_steps import next_steps
 from seqloom.analysis.diagnosis.picture import diagnosis_figure
+from seqloom.config.multi_task import choose_task, name_tasks, tasks_of
 from seqloom.data.layout import Layout
 from seqloom.data.lines import paths_of
 from seqloom.errors import SeqloomError, printable
@@ -77,25 +78,28 @@ def diagnose(
     examples: int = MOST,
     device: str = "auto",
     trust: bool = False,
+    task: str = "",
     **options: Any,
 ) -> Diagnosis:
     """What is wrong with a run, given by its folder, as a predictor or as a system, and what to try next.
 
     `data` are files or pairs; without them, the run's own validation data. `columns` and `header` are for files that
-    are laid out otherwise than those. Options are those of `predict`.
+    are laid out otherwise than those; `task` is one of several. Options are those of `predict`.
     """
     system = None if isinstance(run, (str, Path)) else getattr(run, "system", run)
     path = Path(run) if system is None else system.path
     if path is None:
         raise SeqloomError("this model has no run folder to diagnose: give the folder of a run")
     history = History.read(path)
-    commands = Commands(path, history.recipe, paths_of(data), Layout().changed(columns, header))
+    recipes = tasks_of(name_tasks(history.recipe))
+    recipe = recipes[choose_task(recipes, task, str(path))] if system is None else system.recipe
+    commands = Commands(path, recipe, paths_of(data), Layout().changed(columns, header))
     curves, findings, figures = diagnose_curves(history, commands)
     notes: list[str] = []
     if system is None and history.parameters is None:
         notes.append("The run has no weights to predict with: only its curves are diagnosed.")
     else:
-        system = system or load_system(path, device, trust)
+        system = system or load_system(path, device, trust, task)
     found = Found(findings, figures, [], notes)
     if system is not None:
         given = None if data is None else gather(system, data, columns=columns, header=header)

@@ -9,6 +9,7 @@ from seqloom.nn.ops.linear import projection
 
 
 class VocabularyDecoder(Decoder):
+    modality = ("embedding", "output")
     embedding: nn.Embedding
     output: nn.Linear | None  # None: tied
 

@@ -27,6 +27,8 @@ class MemoryNetwork(Encoder):
     improving, at the latest after the share `linear_start`; `linear_rate` is the factor of the learning rate in it.
     """
 
+    modality = ()
+
     def __init__(
         self,
         *,

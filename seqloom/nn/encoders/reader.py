@@ -22,6 +22,8 @@ class Reader(Encoder):
     Parts of the memory: "words", all f_i of the document, and "tokens", the words themselves.
     """
 
+    modality = ()
+
     def __init__(
         self,
         *,

@@ -29,6 +29,8 @@ class Spelling(Encoder):
     unknown one: then its n-grams must do.
     """
 
+    modality = ()
+
     def __init__(
         self,
         *,
