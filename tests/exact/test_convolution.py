@@ -70,6 +70,7 @@ def test_embeddings_of_another_size_than_the_states_are_refused() -> None:
     with pytest.raises(ValueError, match="embedding_size = 6 must be 8, the size of the encoder's states"):
         build(ConvS2SDecoder, embedding_size=6, memory_size=8)
     assert not build(ConvS2SDecoder, embedding_size=6, memory_size=0).attends
+    assert build(ConvS2SDecoder, embedding_size=1, memory_size=1).attends
 
 
 def test_the_encoder_of_conv_s2s_is_its_equations() -> None:

@@ -330,6 +330,13 @@ def test_an_output_begins_with_its_prefix(decoder):
 
 
 @decoders
+def test_a_prefix_longer_than_an_output_may_be_is_the_whole_output(decoder):
+    memory, prefix = online.memory((3, 3)), Padded(np.array([[4, 5], [5, 4]]), np.array([2, 2]))
+    search = PrefixBeam(beam_size=WIDE, n_best=WIDE, symbols_per_state=2, maximum_length=1)
+    assert [[one.tokens for one in each] for each in search(decoder, memory, prefix)] == [[[4, 5]], [[5, 4]]]
+
+
+@decoders
 def test_lengths_are_limited(decoder):
     memory = online.memory((3, 3))
     every = PrefixBeam(beam_size=WIDE, n_best=WIDE, symbols_per_state=2)(decoder, memory)

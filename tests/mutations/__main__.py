@@ -77,6 +77,11 @@ def make(tree: Tree, room: str, options: argparse.Namespace, before: dict[str, A
     known = {(each["where"], each["change"]): each["noticed_by"] for each in before.get("mutants", [])}
     chosen = drawn(room, max(options.count, len(known)))
     noticed = {each: known[each.where, each.change] for each in chosen if (each.where, each.change) in known}
+
+    def save_all() -> None:
+        made = [each for each in chosen if each in noticed]
+        save(room, [entry(each.where, each.text, each.operator, each.change, noticed[each]) for each in made])
+
     for mutant in chosen:
         if mutant in noticed and (noticed[mutant] or not options.survivors):
             continue
@@ -84,8 +89,8 @@ def make(tree: Tree, room: str, options: argparse.Namespace, before: dict[str, A
             break
         noticed[mutant] = try_out(tree, room, mutant)
         print(f"{mutant.where}: {mutant.change}: {noticed[mutant] or 'NOT NOTICED'}", flush=True)
-        made = [each for each in chosen if each in noticed]
-        save(room, [entry(each.where, each.text, each.operator, each.change, noticed[each]) for each in made])
+        save_all()
+    save_all()  # reasons may be new
     check_tests(tree, room, [*noticed.values()])
 
 
@@ -104,7 +109,7 @@ def try_out(tree: Tree, room: str, mutant: Mutant) -> str:
     """Which test notices a mutant; empty: none."""
     source = (ROOT / mutant.path).read_text()
     with tree.changed(mutant.path, mutant.apply(source)):
-        for tests in likely_tests(room, mutant.path, ROOT):
+        for tests in likely_tests(room, mutant.path, tree.path):
             if noticed := tree.test(tests):
                 return noticed
     return ""
@@ -116,7 +121,8 @@ def summary(done: list[dict[str, Any]]) -> dict[str, Any]:
     survivors = []
     for each in done:
         if not each["noticed_by"]:
-            reason = REASONS.get((each["where"].split(":")[0], each["line"], each["change"]), "")
+            path, _, column = each["where"].split(":")
+            reason = REASONS.get((path, each["line"], int(column), each["change"]), "")
             survivors.append({**{key: each[key] for key in ("where", "line", "change")}, "reason": reason})
     excused = sum(bool(each["reason"]) for each in survivors)
     score = round(killed / max(1, len(done) - excused), 3)
@@ -136,10 +142,11 @@ def make_named(
         with tree.changed(mistake.path, source.replace(mistake.before, mistake.after)):
             noticed = tree.test(mistake.tests)
         print(f"{mistake.about}: {noticed or 'NOT NOTICED'}", flush=True)
-        line = source[: source.index(mistake.before)].count("\n") + 1
+        begin = source.index(mistake.before)
+        line, column = source[:begin].count("\n") + 1, begin - source.rfind("\n", 0, begin)
         text = source.splitlines()[line - 1].strip()
         change = f"{' '.join(mistake.before.split())} -> {' '.join(mistake.after.split())}"
-        done.append(entry(f"{mistake.path}:{line}", text, mistake.about, change, noticed))
+        done.append(entry(f"{mistake.path}:{line}:{column}", text, mistake.about, change, noticed))
         save(room, done)
     check_tests(tree, room, [each["noticed_by"] for each in done])
 

@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
                     "log",
                     "forecast",
                     "planning",
+                    "resuming",
                     "display",
                     "divergence",
                     "trainer",

@@ -66,6 +66,8 @@ class Tree:
 
     def test(self, tests: Sequence[str]) -> str:
         """The first test that fails or takes too long; empty if all pass."""
+        missing = [test for test in tests if not (self.path / test.split("::")[0]).exists()]
+        assert not missing, f"there are no tests {missing}"
         output, running = self.path.parent / "output", self.path.parent / "running"
         child = os.fork()
         if not child:

@@ -65,8 +65,8 @@ def test_named_mistakes_can_still_be_made(mistake) -> None:
 
 def test_every_reason_belongs_to_a_mutant_of_today() -> None:
     today = {
-        (path, each.text, each.change)
-        for path in {path for path, _, _ in REASONS}
+        (path, each.text, each.column, each.change)
+        for path in {path for path, *_ in REASONS}
         for each in mutants((ROOT / path).read_text(), path)
     }
     assert {*REASONS} <= today
