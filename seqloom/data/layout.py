@@ -116,6 +116,11 @@ def ask(names: Sequence[str], sides: int, option: str = "--columns") -> str:
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
     """How many columns there are, and which."""
-    shown = [each if len(each) <= LONG else f"{each[: LONG - 3]}..." for each in map(str, names[:limit])]
     more = ", ..." * (len(names) > limit)
-    return f"{len(names)} column{'s' * (len(names) != 1)} ({', '.join(shown)}{more})"
+    return f"{len(names)} column{'s' * (len(names) != 1)} ({', '.join(map(shorten, names[:limit]))}{more})"
+
+
+def shorten(name: object) -> str:
+    """The name of a column as a message shows it."""
+    text = str(name)
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."

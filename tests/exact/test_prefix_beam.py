@@ -15,6 +15,7 @@ from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.banned import Banned
 from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.search.constraints.required import Required
+from seqloom.search.merging import Group
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Memory, Padded
 from tests.exact import online
@@ -278,6 +279,15 @@ def test_what_was_written_long_ago_is_certain(decoder):
     assert rounded(PrefixBeam(beam_size=6, n_best=6, certain_after=30)(decoder, memory)) == rounded(
         patient(decoder, memory)
     )
+
+
+def test_what_is_certain_is_counted_from_the_states_that_live_rows_have_read():
+    never = float("-inf")
+    rows = {"tokens": np.array([[4], [5], [5]]), "times": np.array([[3], [3], [0]]), "sums": np.zeros((3, 1))}
+    group = Group({**rows, "count": np.array([1, 1, 1])}, np.array([[-1.0, -2.0, never]]))
+    read = np.array([8, 8, 0])  # the last row is not alive
+    kept = {after: PrefixBeam(certain_after=after).enforce_certain(group, read).totals.tolist() for after in (5, 6)}
+    assert kept == {5: [[-1.0, never, never]], 6: [[-1.0, -2.0, never]]}
 
 
 def test_no_row_goes_on_before_all_have_come_so_far():

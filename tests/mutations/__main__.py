@@ -83,7 +83,9 @@ def make(tree: Tree, room: str, options: argparse.Namespace, before: dict[str, A
         save(room, [entry(each.where, each.text, each.operator, each.change, noticed[each]) for each in made])
 
     for mutant in chosen:
-        if mutant in noticed and (noticed[mutant] or not options.survivors):
+        if mutant in noticed and (
+            noticed[mutant] or not options.survivors or reason_key(mutant.where, mutant.text, mutant.change) in REASONS
+        ):
             continue
         if time.monotonic() > end:
             break
@@ -115,14 +117,18 @@ def try_out(tree: Tree, room: str, mutant: Mutant) -> str:
     return ""
 
 
+def reason_key(where: str, line: str, change: str) -> tuple[str, str, int, str]:
+    path, _, column = where.split(":")
+    return path, line, int(column), change
+
+
 def summary(done: list[dict[str, Any]]) -> dict[str, Any]:
     """Mutants that cannot be noticed do not count in the score."""
     killed = sum(bool(each["noticed_by"]) for each in done)
     survivors = []
     for each in done:
         if not each["noticed_by"]:
-            path, _, column = each["where"].split(":")
-            reason = REASONS.get((path, each["line"], int(column), each["change"]), "")
+            reason = REASONS.get(reason_key(each["where"], each["line"], each["change"]), "")
             survivors.append({**{key: each[key] for key in ("where", "line", "change")}, "reason": reason})
     excused = sum(bool(each["reason"]) for each in survivors)
     score = round(killed / max(1, len(done) - excused), 3)
