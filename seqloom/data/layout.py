@@ -12,6 +12,7 @@ from seqloom.data.headers import likely_columns
 from seqloom.errors import SeqloomError, nearest, shown
 
 KEYS = ("columns", "header", "quotes")  # of a recipe's [data]
+LONG = 30  # characters of a column's name that a message shows
 
 
 @dataclass(frozen=True)
@@ -106,15 +107,20 @@ def position(wanted: str | int, names: Sequence[str], title: str) -> int:
 
 
 def ask(names: Sequence[str], sides: int, option: str = "--columns") -> str:
-    """What to type to choose columns. Keyword arguments of Python end in an equals sign."""
-    likely = likely_columns(names, sides)
-    typed = f"{option}{likely}".replace("'", '"') if option.endswith("=") else f"{option} {','.join(likely)}"
+    """What to type to choose columns, long names by number. Keyword arguments of Python end in an equals sign."""
+    likely = [each if len(each) <= LONG else list(names).index(each) + 1 for each in likely_columns(names, sides)]
+    typed = f"{option}{likely}".replace("'", '"') if option.endswith("=") else f"{option} {','.join(map(str, likely))}"
     what = "the text" if sides == 1 else "two of them" if len(names) > 2 else "the columns"
     return f"name {what} with {typed}"
 
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
     """How many columns there are, and which."""
-    shown = [each if len(each) <= 30 else f"{each[:27]}..." for each in map(str, names[:limit])]
     more = ", ..." * (len(names) > limit)
-    return f"{len(names)} column{'s' * (len(names) != 1)} ({', '.join(shown)}{more})"
+    return f"{len(names)} column{'s' * (len(names) != 1)} ({', '.join(map(shorten, names[:limit]))}{more})"
+
+
+def shorten(name: object) -> str:
+    """The name of a column as a message shows it."""
+    text = str(name)
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."

@@ -32,5 +32,5 @@ def parquet_rows(name: str, sides: int, layout: Layout) -> Iterator[tuple[Any, .
         raise SeqloomError(f"{name}: there is no such file; check the path") from None
     except IsADirectoryError:
         raise SeqloomError(f"{name} is a folder; expected a file of examples") from None
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of texts and dates
         raise SeqloomError(f"{name} cannot be read as Parquet ({one_line(error)[:80]}); write it again") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqloom.data.as_text import SIDES, LineError
 from seqloom.data.columns import Columns, from_values
-from seqloom.data.layout import Layout, ask, listed, position
+from seqloom.data.layout import Layout, ask, listed, position, shorten
 from seqloom.errors import SeqloomError
 
 
@@ -55,9 +55,10 @@ class Records:
             keys = ["text"]
         for key in keys:
             if key not in record:
-                wanted = '"target" or "text"' if keys == ["text"] else " and ".join(f'"{each}"' for each in keys)
-                expected = f'expected an object with {wanted}, not without "{key}"'
-                raise LineError(f'no "{key}" key', expected, dict(record))
+                both = " and ".join(f'"{shorten(each)}"' for each in keys)
+                wanted = '"target" or "text"' if keys == ["text"] else both
+                expected = f'expected an object with {wanted}, not without "{shorten(key)}"'
+                raise LineError(f'no "{shorten(key)}" key', expected, dict(record))
         return [record[key] for key in keys]
 
     def _keys_of(self, first: Mapping[str, Any]) -> list[str]:

@@ -119,6 +119,7 @@ class PrefixBeam(Search):
     def advance_frame(self, decoder: Stepper, memory: Memory, beam: Prefixes) -> Prefixes | None:
         """The beam after one frame; None if a row waits for more of the source."""
         group, pool = beam.group, None  # rows that may write more in this frame; rows that are through with it
+        states_read = None  # by the rows that begin the frame
         for written in range(self.symbols_per_state + 1):
             after = self.read(decoder, memory, beam, group)
             if after is None:
@@ -126,6 +127,7 @@ class PrefixBeam(Search):
             if decoder.advances == "all":
                 after = merge_halves(after, self.beam_size)
             found = self.expand(decoder, memory, after, only_blank=written == self.symbols_per_state)
+            states_read = found.read if states_read is None else states_read
             if bool((found.ends > NEVER).any()):
                 beam = beam.add_finished(found.rows, found.ends)
             if decoder.advances == "all":
@@ -141,7 +143,8 @@ class PrefixBeam(Search):
                 break
             group = found.with_token(totals)
         assert pool is not None
-        return replace(beam, group=self.enforce_certain(trim(pool), found.read))
+        assert states_read is not None
+        return replace(beam, group=self.enforce_certain(trim(pool), states_read))
 
     def read(self, decoder: Stepper, memory: Memory, beam: Prefixes, group: Group) -> Group | None:
         """1. Read the last tokens: "scores" are those of the next ones. None if a row waits for more of the source."""
@@ -179,6 +182,7 @@ class PrefixBeam(Search):
             blanks, longer = (xp.where(values < least, NEVER, values) for values in (blanks, longer))
         read = decoder.states_read(rows["state"], memory)
         assert read is not None, "a decoder with blanks knows how much it has read"
+        read = xp.where(totals.flatten() > NEVER, read, 0)  # rows that are not live may be anywhere
         tokens = tokens[source_index(places), places]
         return Continuations(rows, cast(read, places), blanks, ends, longer, places // each, tokens, blank)
 

@@ -120,6 +120,8 @@ CASES: list[tuple[str, str | bytes, Layout, Expected]] = [
     ("a.json", JSONL, NAMED, BOTH),
     ("a.json", json.dumps([["x" * 9_000, "y"]] * 40), Layout(), [("x" * 9_000, "y")] * 40),
     ("a.jsonl", JSONL, Layout(), "a.jsonl has 3 columns (text, label, id): name two of them with --keys text,label"),
+    ("a.jsonl", json.dumps({"x" * 31: "a", "label": "b"}), Layout(), "name the columns with --keys 1,label"),
+    ("a.jsonl", f'{{"{"x" * 31}": "a", "b": "c"}}\n{{}}\n', Layout(columns=(1, 2)), f'without "{"x" * 27}..."'),
     ("a.jsonl", JSONL, Layout(columns=("txt", "lable")), 'a.jsonl has no column "txt" (did you mean "text"?)'),
     ("a.jsonl", JSONL + '{"text": "x"}\n', NAMED, 'line 3: expected an object with "text" and "label"'),
     ("a.jsonl", JSONL + "{\n", NAMED, "a.jsonl, line 3: expected one JSON object per line"),

@@ -184,6 +184,14 @@ class TestParquet:
         meets(examples(tmp_path / "nowhere.parquet", 2), "there is no such file")
         meets(examples(self.written(tmp_path, text=[], label=[]), 2), "is empty")
 
+    def test_texts_and_dates_that_python_cannot_hold_are_told(self, tmp_path: Path) -> None:
+        bad = arrow.array([b"ok", b"\xa0"]).view(arrow.string())
+        self.written(tmp_path, text=bad, label=["x", "y"])
+        meets(examples(tmp_path / "a.parquet", 2), "cannot be read as Parquet ('utf-8' codec can't decode byte 0xa0")
+        late = arrow.array([2**60]).view(arrow.timestamp("us"))
+        self.written(tmp_path, text=late, label=["x"])
+        meets(examples(tmp_path / "a.parquet", 2), "cannot be read as Parquet")
+
     def test_a_missing_package_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = self.written(tmp_path, text=["a"], label=["b"])
         monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)

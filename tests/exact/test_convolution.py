@@ -65,6 +65,14 @@ def test_an_even_kernel_is_refused_where_both_sides_are_seen() -> None:
         build(ConvS2S, kernel=4)
 
 
+def test_embeddings_of_another_size_than_the_states_are_refused() -> None:
+    """Queries, which are as wide as embeddings, are compared with states."""
+    with pytest.raises(ValueError, match="embedding_size = 6 must be 8, the size of the encoder's states"):
+        build(ConvS2SDecoder, embedding_size=6, memory_size=8)
+    assert not build(ConvS2SDecoder, embedding_size=6, memory_size=0).attends
+    assert build(ConvS2SDecoder, embedding_size=1, memory_size=1).attends
+
+
 def test_the_encoder_of_conv_s2s_is_its_equations() -> None:
     encoder = build(ConvS2S, size=6, layers=3)
     tokens = source((5, 3, 1))

@@ -152,6 +152,17 @@ def test_noise_is_added_in_training_only():
     torch.testing.assert_close(attend(), quiet)
 
 
+def test_noise_is_normal_with_the_deviation_that_was_asked_for():
+    part, memory = build(Monotonic, noise=0.3).train(), Memory(normal(2, 5, 8), torch.tensor([5, 3]))
+    memory, query = part.prepare(memory), normal(2, 3, 8)
+    energies = part.energies(query, memory)
+    torch.manual_seed(1)
+    weights = part(query, memory, part.start(memory), weights=True)[2][:, 0]
+    torch.manual_seed(1)
+    noisy = energies + 0.3 * torch.randn(2, 3, 5, dtype=torch.float64)
+    torch.testing.assert_close(weights, looped(noisy, part.start(memory)["alignment"]))
+
+
 # -- a memory that grows
 
 

@@ -15,6 +15,7 @@ from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.banned import Banned
 from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.search.constraints.required import Required
+from seqloom.search.merging import Group
 from seqloom.search.prefix_beam import PrefixBeam
 from seqloom.types import Memory, Padded
 from tests.exact import online
@@ -280,6 +281,15 @@ def test_what_was_written_long_ago_is_certain(decoder):
     )
 
 
+def test_what_is_certain_is_counted_from_the_states_that_live_rows_have_read():
+    never = float("-inf")
+    rows = {"tokens": np.array([[4], [5], [5]]), "times": np.array([[3], [3], [0]]), "sums": np.zeros((3, 1))}
+    group = Group({**rows, "count": np.array([1, 1, 1])}, np.array([[-1.0, -2.0, never]]))
+    read = np.array([8, 8, 0])  # the last row is not alive
+    kept = {after: PrefixBeam(certain_after=after).enforce_certain(group, read).totals.tolist() for after in (5, 6)}
+    assert kept == {5: [[-1.0, never, never]], 6: [[-1.0, -2.0, never]]}
+
+
 def test_no_row_goes_on_before_all_have_come_so_far():
     """Without a barrier, a row with an early blank would need a state that the others have not reached."""
     memory = online.memory((6,))
@@ -327,6 +337,13 @@ def test_an_output_begins_with_its_prefix(decoder):
     for plain, ours, begun in zip(search(decoder, memory), found, ([4, 5], [5], [])):
         assert rounded([ours]) == rounded([[one for one in plain if one.tokens[: len(begun)] == begun]])
         assert ours
+
+
+@decoders
+def test_a_prefix_longer_than_an_output_may_be_is_the_whole_output(decoder):
+    memory, prefix = online.memory((3, 3)), Padded(np.array([[4, 5], [5, 4]]), np.array([2, 2]))
+    search = PrefixBeam(beam_size=WIDE, n_best=WIDE, symbols_per_state=2, maximum_length=1)
+    assert [[one.tokens for one in each] for each in search(decoder, memory, prefix)] == [[[4, 5]], [[5, 4]]]
 
 
 @decoders

@@ -342,6 +342,32 @@ def test_the_expected_estimate_is_the_gradient_of_the_expected_reward():
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
+def test_the_likeliest_decision_is_the_one_above_a_half():
+    found = set()
+    for seed in range(5):
+        model = agent(seed)
+        episodes = read_write.run_episodes(model.decoder, model.encode(SOURCE), LONGEST, likeliest=True)
+        _, writes = read_write.decision_log_probs(model.decoder, episodes.features, episodes.ends)
+        assert torch.equal(episodes.wrote[episodes.free], (writes.exp() > 0.5)[episodes.free])
+        found |= {*episodes.wrote[episodes.free].tolist()}
+    assert found == {True, False}
+
+
+def test_the_entropy_of_free_decisions_is_rewarded():
+    model, plain = agent(), ReadWrite(**TAUGHT).double()
+    own, (_, _, _, decided) = model.encode(ONE.source), next(all_episodes(model, model.encode(ONE.source)))
+    with drawn_as(decided):
+        episodes = read_write.run_episodes(model.decoder, own, LONGEST)
+    reads, _ = read_write.decision_log_probs(model.decoder, episodes.features, episodes.ends)
+    entropies = torch.distributions.Bernoulli(probs=reads.exp()).entropy()[episodes.free]
+    losses = []
+    for plain.entropy in (0.0, 0.25):
+        with drawn_as(decided):
+            losses.append(plain(model, ONE, 0.5).total)
+    assert len(entropies) > 1
+    torch.testing.assert_close(losses[1] - losses[0], -0.25 * entropies.sum())
+
+
 def test_only_the_policy_and_the_baseline_learn_and_validation_takes_the_likeliest_decisions():
     model, objective = agent().train(), ReadWrite(**{**TAUGHT, "samples": 4, "entropy": 0.1}).double()
     batch = toy.batch(((4, 5, 5, 4), (5,), (5, 4, 4)))

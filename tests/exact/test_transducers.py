@@ -256,6 +256,22 @@ def test_a_wide_prefix_beam_finds_the_likeliest_output_and_its_whole_probability
         assert [each.score for each in hypotheses] == pytest.approx([log_prob for log_prob, _ in ranked], abs=1e-5)
 
 
+@kinds
+def test_only_rows_that_are_alive_say_how_much_was_read(kind):
+    """In a beam wider than the vocabulary, rows that are not alive may have gone on by a forbidden blank."""
+    reads = []
+
+    class Watched(PrefixBeam):
+        def enforce_certain(self, group, read):
+            reads.append(read.reshape(len(group.totals), -1).amax(1).tolist())
+            return super().enforce_certain(group, read)
+
+    decoder = KINDS[kind]()
+    with torch.no_grad():
+        Watched(beam_size=50, symbols_per_state=3)(decoder, memory_for(decoder, (3, 3)))
+    assert reads[:3] == [[1, 1], [2, 2], [3, 3]]
+
+
 # -- the objective
 
 

@@ -41,6 +41,8 @@ class Mutant:
 
     path: str
     line: int
+    column: int
+    text: str  # the line
     operator: str
     begin: int
     end: int
@@ -49,7 +51,7 @@ class Mutant:
 
     @property
     def where(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path}:{self.line}:{self.column}"
 
     @property
     def change(self) -> str:
@@ -68,7 +70,8 @@ def mutants(source: str, path: str = "") -> list[Mutant]:
     for operator, node, after in changes(ast.parse(source)):
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
-        found.append(Mutant(path, node.lineno, operator, begin, end, source.encode()[begin:end].decode(), after))
+        before, text = source.encode()[begin:end].decode(), lines[node.lineno - 1].decode().strip()
+        found.append(Mutant(path, node.lineno, node.col_offset + 1, text, operator, begin, end, before, after))
     return sorted(found, key=lambda each: (each.begin, each.end, each.operator, each.after))
 
 
@@ -80,7 +83,7 @@ def changes(tree: ast.AST) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             outcomes = (False,) if isinstance(node, ast.While) else (True, False)
             yield from (("condition", node.test, str(outcome)) for outcome in outcomes)
-        if isinstance(node, ast.Return) and node.value is not None:
+        if isinstance(node, ast.Return) and not (node.value is None or is_none(node.value)):
             yield "return", node, "return None"
         if isinstance(node, ast.AugAssign) and type(node.op) in SWAPS:
             swapped = ast.AugAssign(node.target, SWAPS[type(node.op)](), node.value)
@@ -121,6 +124,10 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, SKIPPED) and not is_docstring(child):
                 yield from walk(child)
+
+
+def is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def is_docstring(node: ast.AST) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 PARTS = "tests/contracts/test_parts.py"
+STACKS = ("conv_s2s", "byte_net", "deep_att", "bottom_attention", "convolution", "fast_forward")
 ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
     "cells": (
         "seqloom/nn/cells",
@@ -28,6 +30,14 @@ ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
             *(f"tests/exact/test_{name}.py" for name in ("transducers", "neural_transducer", "emission", "merging")),
             f"{PARTS}::test_decoders_and_heads",
             *(f"tests/exact/test_{name}.py" for name in ("simultaneous", "sets", "running_text", "vectors", "valid")),
+        ],
+    ),
+    "stacks": (  # ConvS2S, ByteNet and Deep-Att: parts of three folders
+        "seqloom/nn",
+        [
+            *(f"tests/exact/test_{name}.py" for name in ("convolution", "deep_att", "tied_embeddings")),
+            f"{PARTS}::test_encoders",
+            f"{PARTS}::test_decoders_and_heads",
         ],
     ),
     "objectives": (
@@ -60,6 +70,7 @@ ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
                     "log",
                     "forecast",
                     "planning",
+                    "resuming",
                     "display",
                     "divergence",
                     "trainer",
@@ -70,26 +81,41 @@ ROOMS: dict[str, tuple[str, list[str]]] = {  # folder, tests
         ],
     ),
 }
-TOO_SLOW = ("tests/learn", "tests/cli", "tests/docs", "tests/studies", "tests/bench", "tests/faults", "tests/mutations")
+TOO_SLOW = (
+    *("tests/learn", "tests/cli", "tests/docs", "tests/studies", "tests/bench", "tests/faults", "tests/mutations"),
+    *("tests/exact/test_engines.py", "tests/exact/test_gradcheck.py"),
+)
 
 
 def sources(room: str, root: Path) -> list[str]:
     folder, _ = ROOMS[room]
-    return sorted(str(path.relative_to(root)) for path in (root / folder).rglob("*.py") if path.stat().st_size)
+    paths = sorted(path for path in (root / folder).rglob("*.py") if path.stat().st_size)
+    return [str(path.relative_to(root)) for path in paths if room != "stacks" or path.stem in STACKS]
 
 
 def likely_tests(room: str, path: str, root: Path) -> list[list[str]]:
-    """First the tests of the room, then others, that import the changed module; last the other tests of the room."""
+    """First the tests of the room that import the changed module; then its other tests, and others that import the
+    module or one that imports it."""
     _, chosen = ROOMS[room]
-    module = path.removesuffix(".py").replace("/", ".")
-    folder, _, name = module.rpartition(".")
-
-    def imports(test: str) -> bool:
-        text = (root / test.split("::")[0]).read_text()
-        return f"{module} " in text or f"from {folder} import {name}" in text
-
-    close = [test for test in chosen if "::" not in test and imports(test)]
+    package = [str(file.relative_to(root)) for file in sorted((root / "seqloom").rglob("*.py"))]
+    users = [path, *(each for each in package if imports(root / each, path))]
+    close = [test for test in chosen if "::" not in test and imports(root / test, path)]
     files = (str(test.relative_to(root)) for test in sorted((root / "tests").rglob("test_*.py")))
-    further = [test for test in files if test not in chosen and not test.startswith(TOO_SLOW) and imports(test)]
+    known = {test.split("::")[0] for test in chosen}
+    others = (test for test in files if test not in known and not test.startswith(TOO_SLOW))
+    further = [test for test in others if any(imports(root / test, each) for each in users)]
     rest = [test for test in chosen if test not in close]
     return [tests for tests in (close, [*rest, *further]) if tests]
+
+
+def imports(file: Path, path: str) -> bool:
+    """Whether a file imports the module of another path."""
+    module = path.removesuffix(".py").replace("/", ".")
+    folder, _, name = module.rpartition(".")
+    text = text_of(file)
+    return f"{module} " in text or f"from {folder} import {name}" in text
+
+
+@cache
+def text_of(file: Path) -> str:
+    return file.read_text()

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,25 @@ import torch
 
 LEFT_OUT = shutil.ignore_patterns(".*", "results", "runs", "docs", "bench", "node_modules")
 MEMORY = 6 << 30
+SECONDS, ALL_SECONDS = 60, 1200.0  # that one test, and all for one mistake, may take
+TIME = " (time)"  # after the name of a test that took longer
 OPTIONS = ("-x", "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+class Limit:
+    """A plugin of pytest: a test that takes too long ends the process, which leaves the name of the test in a file."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.path.write_text(item.nodeid)
+        signal.alarm(SECONDS)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
 
 
 class Tree:
@@ -46,31 +64,35 @@ class Tree:
             file.write_bytes(before)
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def test(self, tests: Sequence[str], seconds: float) -> str:
-        """The first test that fails, "time" if they take too long; empty if all pass."""
-        output = self.path.parent / "output"
+    def test(self, tests: Sequence[str]) -> str:
+        """The first test that fails or takes too long; empty if all pass."""
+        missing = [test for test in tests if not (self.path / test.split("::")[0]).exists()]
+        assert not missing, f"there are no tests {missing}"
+        output, running = self.path.parent / "output", self.path.parent / "running"
         child = os.fork()
         if not child:
             os.setsid()
             code = 70
             try:
-                code = self.run_here(tests, output)
+                code = self.run_here(tests, output, running)
             finally:
                 os._exit(code)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + ALL_SECONDS
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < end:
             time.sleep(0.02)
         late = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         os.killpg(child, signal.SIGKILL)  # also what a test may have left running
         _, status = os.waitpid(child, 0)
         if late:
-            return "time"
+            raise TimeoutError(f"more than {ALL_SECONDS:.0f} s for {' '.join(tests)}")
         if not status:
             return ""
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+            return running.read_text() + TIME
         failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output.read_text(errors="replace"), re.MULTILINE)
         return failed[1] if failed else f"exit code {os.waitstatus_to_exitcode(status)}"
 
-    def run_here(self, tests: Sequence[str], output: Path) -> int:
+    def run_here(self, tests: Sequence[str], output: Path, running: Path) -> int:
         file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, 1)
         os.dup2(file, 2)
@@ -82,7 +104,7 @@ class Tree:
         sys.dont_write_bytecode = True  # compiled files were copied, too
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "seqloom")]:
             del sys.modules[name]
-        code = int(pytest.main([*OPTIONS, *tests]))
+        code = int(pytest.main([*OPTIONS, *tests], plugins=[Limit(running)]))
         import seqloom
 
         assert Path(seqloom.__file__).is_relative_to(self.path), "the tests ran elsewhere"

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
         ("while a:\n    f()", ["while False:\n    f()", "while a:\n    pass"]),
         ("x = b if a else c", ["pass", "x = b if True else c", "x = b if False else c"]),
         ("def f(a=1):\n    return a", ["def f(a=1):\n    return None"]),
+        ("def f():\n    return None", []),
         ("x += 1", ["pass", "x -= 1", "x += (2)", "x += (0)"]),
         ('"""é"""\nx = é & b', ['"""é"""\npass', '"""é"""\nx = (é | b)']),
         ('def f():\n    """1 + 1"""\n    raise E(1 + 1)', []),
@@ -43,7 +44,8 @@ def test_each_mistake_is_one_change_of_the_text(source: str, expected: list[str]
 
 def test_a_mistake_says_where_it_is() -> None:
     (first, *_) = mutants("x = 1\n\ny = (a\n     - b)\n", "a/b.py")[3:]
-    assert (first.where, first.change, first.operator) == ("a/b.py:3", "y = (a - b) -> pass", "deletion")
+    assert (first.where, first.change, first.operator) == ("a/b.py:3:1", "y = (a - b) -> pass", "deletion")
+    assert first.text == "y = (a"
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -63,8 +65,8 @@ def test_named_mistakes_can_still_be_made(mistake) -> None:
 
 def test_every_reason_belongs_to_a_mutant_of_today() -> None:
     today = {
-        (path, each.change)
-        for path in {path for path, _ in REASONS}
+        (path, each.text, each.column, each.change)
+        for path in {path for path, *_ in REASONS}
         for each in mutants((ROOT / path).read_text(), path)
     }
     assert {*REASONS} <= today

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from seqloom.config.budget import Speed
 from seqloom.config.settings import Settings
 from seqloom.data.batching import plan
 from seqloom.data.special_tokens import UNK
+from seqloom.train import forecast
 from seqloom.train.forecast import (
     Forecast,
+    measure_update,
     minutes_in_words,
     round_rate,
     spread,
@@ -154,3 +157,37 @@ def test_batches_to_measure_are_spread_evenly_from_short_to_long() -> None:
     assert abs(ranks[0] - 0.5) < 0.1
     assert abs(ranks[1] - 0.25) < 0.1
     assert abs(ranks[2] - 0.75) < 0.1
+
+
+class Steps:
+    """A training, its batches and its optimiser, which count how often they are asked."""
+
+    device, corpus = "cpu", PLAIN
+
+    def __init__(self, count: int) -> None:
+        self.made: list[int] = []
+        self.plan = type("Windows", (), {"rows": np.zeros((count, 1)), "__len__": lambda plan: count})()
+
+    def make(self, epoch: int, number: int) -> Any:
+        self.made.append(number)
+        batch = SimpleNamespace(targets=SimpleNamespace(lengths=np.array([3, 4])))
+        batch.to = lambda device: batch
+        return batch
+
+    def __call__(self, *given: Any) -> Any:
+        return SimpleNamespace(total=torch.zeros((), requires_grad=True))
+
+    def nothing(self, *given: Any) -> None:
+        pass
+
+    start = train = seed_random_numbers = scale_and_clip = step = clear_gradients = nothing
+
+
+@pytest.mark.parametrize(("seconds", "most", "made"), [(0.0, 1000, 3), (60.0, 1000, 9), (60.0, 4, 5), (60.0, 1, 3)])
+def test_speed_is_measured_on_two_batches_at_least_after_one_that_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, made: int
+) -> None:
+    steps: Any = Steps(9)
+    monkeypatch.setattr(forecast, "NamedOptimiser", lambda training, settings: steps)
+    measure_update(steps, steps, Settings(), seconds, most)
+    assert len(steps.made) == made

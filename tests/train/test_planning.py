@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from seqloom.config.budget import Speed
 from seqloom.config.complete import complete
-from seqloom.config.recipes import read_recipe
-from seqloom.train.planning import Planning, dotted, needed_updates
+from seqloom.config.recipes import override, read_recipe
+from seqloom.train.planning import Planning, announcement, dotted, needed_updates
+from seqloom.train.state import Budget
 
 PAIRS = [(f"a {number}", f"b {number}") for number in range(4000)]
 NAME = "multi30k-transformer"
@@ -53,3 +58,23 @@ def test_the_limits_say_how_many_updates_are_needed(train: dict[str, Any], updat
 
 def test_keys_are_dotted() -> None:
     assert [*dotted({"a": 1, "b": {"c": 2, "d": {"e": 3}}})] == ["a", "b.c", "b.d.e", "b.d", "b"]
+
+
+def test_a_training_that_needs_less_than_its_minutes_says_so() -> None:
+    recipe = override(complete(read_recipe("dates"), "dates"), ["train.minutes=10", "train.steps=100"])
+    data = SimpleNamespace(train=SimpleNamespace(lengths=np.array([[5, 6], [7, 8]])), valid=[])
+    plan = Budget(minutes=10, preparation=1, validation=0, longest=100)
+    ready: Any = SimpleNamespace(
+        recipe=recipe, budget=plan, data=data, task=SimpleNamespace(source=object(), running=False)
+    )
+
+    def said(budget: Budget, seconds: float) -> bool:
+        ready.budget = budget
+        lines = announcement(ready, Speed(update=seconds, validation=0.0, tokens=1.0), 100, lambda tokens: 10**6)
+        assert "100 updates" in lines[0]
+        assert "longest source 7, longest target 8 tokens." in lines[0]
+        return "The data needs no more than that of the 10 minutes: set train.epochs for more." in lines
+
+    assert said(plan, seconds=1.0)
+    assert not said(plan, seconds=5.9)
+    assert not said(replace(plan, longest=101), seconds=1.0)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 import torch
 
 import seqloom
 from seqloom.analysis.compare import compare
 from seqloom.analysis.diagnosis.diagnose import diagnose
-from seqloom.errors import SeqloomError, steers
 from seqloom.storage.run import Run
 from seqloom.storage.weights import average
 from seqloom.train.display import Display
+from tests.faults.calls import problem_of
 from tests.faults.command import seqloom as command
 from tests.faults.damage import damage
 from tests.faults.folders import EXPORTS, RUNS, copy_of, data, environment
 
 SHORT, LONG = 60, 20_000
-SECONDS = 20
 OWN_PROCESS = 200  # one of so many is made in a process of its own, whose memory is measured
-
-
-class TooLongError(Exception):
-    pass
 
 
 def attack(number: int, folder: Path) -> str | None:
@@ -43,36 +35,16 @@ def attack(number: int, folder: Path) -> str | None:
     if number % OWN_PROCESS == OWN_PROCESS - 1:
         problem = command("predict", it, folder=folder, stdin=b"123\n").problem()
         return problem and f"{name}, {how}, predict: {problem}"
-    try:
-        with environment(), limited(SECONDS):
+
+    def call() -> None:
+        with environment():
             uses[use](it, folder)
-    except SeqloomError as error:
-        if not any(map(steers, str(error))) and len(str(error)) < 2000:
-            return None
-        return f"{name}, {how}, {use}: says {error!r}"
-    except OSError as error:  # which a command reports in one line, if it has a name
-        return None if error.filename else f"{name}, {how}, {use}: {error!r}"
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        return f"{name}, {how}, {use}: {type(error).__name__}: {error}"
+
+    try:
+        problem = problem_of(call)
     finally:
         torch.set_num_threads(1)
-    return None
-
-
-@contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TooLongError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+    return problem and f"{name}, {how}, {use}: {problem}"
 
 
 def predict(it: Path, folder: Path) -> None:
