@@ -43,6 +43,8 @@ class SmallModel:
 
 def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
     """A model of a completed recipe with few weights: the same parts, layers and options, but narrow."""
+    if "tasks" in recipe:
+        raise SeqloomError("the recipe has several tasks: check the gradients of a recipe with one of them")
     changes, kind = [], recipe["objective"]["type"]
     objective: Any = find("objectives", kind, "objective.type", trust)
     if objective.improves == "outputs":
