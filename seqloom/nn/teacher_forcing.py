@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqloom.contracts import Decoder
 from seqloom.contracts.search import refuse_large_attention
-from seqloom.types import Hypothesis, Memory, Padded, costs
+from seqloom.types import Hypothesis, Memory, Padded, costs, sum_costs
 
 Matrix = list[list[float]]
 Heads = list[list[Matrix]]  # [layer][head] -> matrix
@@ -69,10 +69,10 @@ def inputs_of(decoder: Decoder, hypotheses: Sequence[Hypothesis]) -> Padded:
 def adaptive_steps(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
     """How many steps an adaptive decoder takes before each token; None for others.  (n, U)"""
     state = decoder.start_rows(memory, len(inputs.lengths))
-    if "steps" not in costs(state):
+    if "steps" not in sum_costs(costs(state)):
         return None
-    sums = [costs(state)["steps"]]
+    sums = [sum_costs(costs(state))["steps"]]
     for token in inputs.values.unbind(1):
         _, state = decoder.step(token, state, memory)
-        sums.append(costs(state)["steps"])
+        sums.append(sum_costs(costs(state))["steps"])
     return torch.stack(sums, dim=1).diff(dim=1)
