@@ -27,6 +27,7 @@ class TeacherForced:
     self_attention: Heads
     steps: list[float]  # U: steps of an adaptive decoder before each token; empty for others
     copied: list[float]  # U: the probability of copying; empty for decoders that do not copy
+    experts: dict[str, list[list[int]]]  # layer -> U x k: the experts used; empty for decoders without
 
 
 def teacher_force(
@@ -54,6 +55,7 @@ def teacher_force(
                 to_self.tolist() if heads and to_self is not None else [],
                 [] if steps is None else steps[row, :length].tolist(),
                 [] if output.copied is None else output.copied[row, :length].tolist(),
+                {layer: used[row, :length].tolist() for layer, used in output.experts.items()},
             )
         )
     return forced
