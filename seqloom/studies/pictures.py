@@ -112,6 +112,7 @@ def keys_over_experts(record: dict[str, Any]) -> Any:
     figure, panels = plot.figure(1, len(rows))
     for row, panel in zip(rows, panels):
         panel.imshow(row["shown"]["shares"], vmin=0, cmap="Blues", aspect="auto")
+        panel.grid(False)
         panel.set_title(row["variant"])
         panel.set_xlabel("expert")
     panels[0].set_ylabel("key")
