@@ -132,6 +132,14 @@ def pointer_gates(record: Record) -> list[Gate]:
     return [Gate("speed, relative to the recurrence alone", ">=", 0.5, record["systems"]["pointer network"]["ratio"])]
 
 
+def expert_gates(record: Record) -> list[Gate]:
+    """A mixture of experts may take twice the time of a feed-forward layer of as many operations."""
+    return [
+        Gate(f"time, relative to a feed-forward layer, experts of {hidden}", "<=", 2, found["experts"]["ratio"])
+        for hidden, found in record["hidden"].items()
+    ]
+
+
 def stream_gates(record: Record) -> list[Gate]:
     return [
         Gate(

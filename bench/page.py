@@ -244,6 +244,22 @@ def pointer(record: Record, name: str, images: Path) -> list[str]:
     return lines + table(["", "ms", "examples/s", "speed"], rows) + bullets(gates.pointer_gates(record))
 
 
+def experts(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Mixture of experts", record)
+    lines += [
+        f"Forward and backward in training mode, processor time; {record['shape']}. The feed-forward layer has as many "
+        "operations.",
+        "",
+    ]
+    rows = [
+        [hidden, each, spread(figures["milliseconds"], 1), f"{figures['ratio']:.2f}"]
+        for hidden, found in record["hidden"].items()
+        for each, figures in found.items()
+    ]
+    lines += table(["hidden units of an expert", "", "ms", "time, relative to feed-forward"], rows)
+    return lines + bullets(gates.expert_gates(record))
+
+
 def streaming(record: Record, name: str, images: Path) -> list[str]:
     rows, minutes = record["rows"], record["minutes"]
     lines = heading("An endless stream", record)
@@ -290,6 +306,7 @@ SECTIONS = {
     "objectives": objectives,
     "lattice": lattice,
     "pointer": pointer,
+    "experts": experts,
     "stream": streaming,
     "engines": engines,
 }

@@ -166,6 +166,8 @@ Adaptive computation time | 000 | nn/cells/adaptive.py | | parity | parity / ada
 Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | parity | parity-prices / 0.0003 / steps
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
 Adaptive depth | - | nn/encoders/transformer.py | Dehghani | | $ train scan-transformer --set encoder.adaptive=true
+Mixture of experts | 000 | nn/layers/experts.py | | piecewise | experts / experts
+Mixture of experts, translation | 000 | nn/layers/experts.py | | multi30k-experts | $ train multi30k-experts
 Labels of sentences | - | nn/heads/label.py | | labels | trec / 3 minutes / accuracy
 Labels of sentences, opinions | - | nn/heads/label.py | | labels | sst2 / 5 minutes / accuracy
 Tags of words, random field | - | nn/heads/tags.py | | tags | chunks / 8 minutes / chunk_f1

@@ -14,6 +14,8 @@ from seqloom.arrays import Array, as_tensor, like, namespace, take_rows
 
 # Values: an array with rows first, an object with `index_select` and `hold` of its own, or a nested State.
 State = dict[str, Any]
+COST = "cost"  # of a State or of Memory.extra: what was spent so far, summed over positions; (rows,) or (rows, experts)
+Costs = dict[str, dict[str, Array]]  # part, such as "encoder.layers.2" -> name of a cost -> that entry
 
 
 def over_tensors(function: Callable[..., Any], *states: State) -> State:
@@ -52,13 +54,38 @@ def nest(flat: dict[str, Array]) -> State:
     return state
 
 
-def costs(state: State) -> dict[str, Array]:
-    """The costs of all parts so far, one sum per row: entries named "cost" at any depth, added up by name."""
-    found: dict[str, Array] = {}
+def costs(state: State, part: str = "") -> Costs:
+    """The costs of all parts so far: entries under "cost" at any depth, by the path of the part that pays."""
+    found: Costs = {}
     for name, value in state.items():
+        if name == COST:
+            found |= costs_below(value, part)
+        elif isinstance(value, dict):
+            found |= costs(value, path_of(part, name))
+    return found
+
+
+def costs_below(entries: State, part: str) -> Costs:
+    """The costs of a part and of the parts within it, from its entry "cost"."""
+    own = {name: value for name, value in entries.items() if not isinstance(value, dict)}
+    found: Costs = {part: own} if own else {}
+    for name, value in entries.items():
         if isinstance(value, dict):
-            for kind, cost in (value if name == "cost" else costs(value)).items():
-                found[kind] = found[kind] + cost if kind in found else cost
+            found |= costs_below(value, path_of(part, name))
+    return found
+
+
+def path_of(part: str, name: str) -> str:
+    return f"{part}.{name}" if part else name
+
+
+def sum_costs(spent: Costs) -> dict[str, Array]:
+    """The costs that are one number per row, added up over all parts by name.  (rows,) each"""
+    found: dict[str, Array] = {}
+    for entries in spent.values():
+        for name, cost in entries.items():
+            if cost.ndim == 1:
+                found[name] = found[name] + cost if name in found else cost
     return found
 
 
@@ -130,6 +157,18 @@ def time_axis(entry: Array) -> int:
     return 2 if entry.ndim == 4 else 1
 
 
+def over_positions(function: Callable[..., Array], *extras: State) -> State:
+    """Apply a function to position-wise entries of Memory.extra; of costs, which are cumulative, keep the last."""
+    return {
+        name: extras[-1][name]
+        if name == COST
+        else over_positions(function, *(extra[name] for extra in extras))
+        if isinstance(value, dict)
+        else function(*(extra[name] for extra in extras))
+        for name, value in extras[0].items()
+    }
+
+
 @dataclass(frozen=True)
 class Memory:
     """What an encoder made of a source, and what attentions have prepared from it."""
@@ -137,7 +176,7 @@ class Memory:
     states: Array  # (B, T, D)
     lengths: Array  # (B,)
     final: State = field(default_factory=dict)  # "summary": (B, D); recurrent encoders add "layers"
-    extra: State = field(default_factory=dict)  # (B, T, D) or (B, heads, T, D), position by position; "cost": (B,) each
+    extra: State = field(default_factory=dict)  # (B, T, D) or (B, heads, T, D), position by position; "cost": by part
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may arrive
     offset: int = 0  # how many states before the first were dropped
@@ -157,6 +196,11 @@ class Memory:
     def mask(self) -> Array:
         """True where a state is real.  (B, T)"""
         return positions_below(self.lengths, self.states.shape[1])
+
+    @property
+    def costs(self) -> Costs:
+        """What the encoder spent, by the part of it that pays."""
+        return costs_below(self.extra.get(COST, {}), "")
 
     def owner(self, rows: int) -> Array:
         """Which source each of the rows belongs to: rows of one source are adjacent.  (rows,)"""
@@ -178,15 +222,13 @@ class Memory:
         """This memory and a prepared chunk that follows it, of the same sources; none is padded."""
 
         def joined(before: Array, after: Array) -> Array:
-            if before.ndim == 1:  # a cost, which is cumulative
-                return after
             return namespace(before).concat([before, after], time_axis(before))
 
         return replace(
             chunk,
             states=namespace(self.states).concat([self.states, chunk.states], 1),
             lengths=self.lengths + chunk.lengths,
-            extra=over_tensors(joined, self.extra, chunk.extra),
+            extra=over_positions(joined, self.extra, chunk.extra),
             offset=self.offset,
         )
 
@@ -194,13 +236,13 @@ class Memory:
         """This memory without its first states, which will not be read again."""
 
         def later(entry: Array) -> Array:
-            return entry if entry.ndim == 1 else entry[(slice(None),) * time_axis(entry) + (slice(count, None),)]
+            return entry[(slice(None),) * time_axis(entry) + (slice(count, None),)]
 
         return replace(
             self,
             states=self.states[:, count:],
             lengths=self.lengths - count,
-            extra=over_tensors(later, self.extra),
+            extra=over_positions(later, self.extra),
             offset=self.offset + count,
         )
 
@@ -264,8 +306,9 @@ class Output:
     state: State
     attention: dict[str, Array] = field(default_factory=dict)  # "source", "self": (rows, layers, heads, U, T)
     ready: Array | None = None  # (rows, U, V): logits that depend on the source too, so are computed already
-    costs: dict[str, Array] = field(default_factory=dict)  # (rows,) each: an objective may weigh them by name
+    costs: Costs = field(default_factory=dict)  # of encoder and decoder: an objective may weigh them by name
     copied: Array | None = None  # (rows, U): the probability of copying; only with attention
+    experts: dict[str, Array] = field(default_factory=dict)  # layer -> (rows, U, k): experts used; only with attention
 
     @property
     def scores(self) -> Array:

@@ -61,6 +61,7 @@ __all__ = [
 
 VECTORS = {"vocabulary": None, "features": FEATURES}
 OF_VECTORS = {"source_vocabulary": None, "source_features": FEATURES}
+EXPERTS = {"experts": 4, "active_experts": 2, "expert_hidden": 6}
 INNER = {"embedding_size": 8, "size": 8, "layers": 2}  # of a decoder within another
 SPELLED_TRANSFORMER = partial(TransformerEncoder, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 INNER_TRANSFORMER = partial(Transformer, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
@@ -133,6 +134,9 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "own gru": {"cell": partial(GRU, reset="before"), "bidirectional": True},
         "adaptive": {"cell": Adaptive},
         "adaptive, bidirectional": {"cell": partial(Adaptive, cell=GRU), "bidirectional": True},
+        "experts": {"layers": 3, **EXPERTS},
+        "experts, bidirectional": {"bidirectional": True, "residual": True, **EXPERTS},
+        "experts, from the end, adaptive": {"cell": Adaptive, "reverse": True, **EXPERTS},
         "vectors": VECTORS,
     },
     ("encoders", "memory_network"): {
@@ -147,6 +151,8 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "post-norm": {"norm": "post"},
         "learned positions": {"positions": "learned"},
         "adaptive": {"adaptive": True, "layers": 5},
+        "experts": {"experts": 4},
+        "experts, post-norm": {"experts": 5, "active_experts": 3, "norm": "post"},
         "adaptive, post-norm, learned positions": {
             "adaptive": True,
             "norm": "post",
@@ -164,6 +170,15 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "combine": "rnn",
             "cell": Adaptive,
         },
+        "experts": {"attention": Dot, "layers": 3, **EXPERTS},
+        "experts, bahdanau, further adaptive step": {
+            "attention": Additive,
+            "order": "bahdanau",
+            "combine": "rnn",
+            "cell": Adaptive,
+            **EXPERTS,
+        },
+        "experts, language model": {"memory_size": 0, **EXPERTS},
         "luong dot": {"attention": Dot},
         "luong bilinear, tied": {"attention": Bilinear, "tied": True},
         "luong additive, added": {"attention": Additive, "combine": "add"},
@@ -241,6 +256,8 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     },
     ("decoders", "transformer"): {
         "post-norm, untied": {"norm": "post", "tied": False},
+        "experts": {"experts": 4},
+        "experts, language model": {"experts": 5, "active_experts": 3, "memory_size": 0},
         "learned positions": {"positions": "learned"},
         "language model": {"memory_size": 0},
     },

@@ -140,5 +140,6 @@ def widths(table: dict[str, Any]) -> Iterator[int]:
 
 
 def is_width(name: str, value: Any) -> bool:
-    """Whether a key of a part is a width: any large integer may be, except numbers of layers and lengths."""
-    return isinstance(value, int) and value > WIDE and name != "layers" and not name.startswith(("length_", "unfold_"))
+    """Whether a key of a part is a width: any large integer may be, except numbers of layers, experts and lengths."""
+    counts = name in ("layers", "experts", "active_experts") or name.startswith(("length_", "unfold_"))
+    return isinstance(value, int) and value > WIDE and not counts

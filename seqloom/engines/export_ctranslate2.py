@@ -19,6 +19,7 @@ from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
 from seqloom.nn.layers.embedding import AddPositions
+from seqloom.nn.layers.experts import Experts
 from seqloom.nn.layers.transformer import FeedForward, Residual, TransformerLayer
 from seqloom.nn.model import Model
 
@@ -38,6 +39,8 @@ def export(model: Model, folder: Path, int8: bool) -> dict[str, Any]:
         )
     if encoder.halting is not None:
         raise SeqloomError("--to ctranslate2 does not support encoder.adaptive = true: use the run itself")
+    if any(isinstance(module, Experts) for module in model.modules()):
+        raise SeqloomError("--to ctranslate2 does not support experts: use the run itself")
     spec = TransformerSpec(
         TransformerEncoderSpec(len(encoder.layers), heads(encoder), pre_norm=before(encoder)),
         TransformerDecoderSpec(len(decoder.layers), heads(decoder), pre_norm=before(decoder), alignment_heads=0),
@@ -95,6 +98,7 @@ def fill_layer(entry: Any, layer: TransformerLayer) -> None:
         fill(entry.attention.linear[0], cross.query.weight, cross.query.bias)
         fill(entry.attention.linear[1], cross.key_value.weight, cross.key_value.bias)
         fill_output(entry.attention, cross, layer.cross_residual)
+    assert isinstance(layer.feed_forward, FeedForward), "experts were refused"
     fill_feed(entry.ffn, layer.feed_forward, layer.feed_residual)
 
 

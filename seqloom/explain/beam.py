@@ -9,7 +9,7 @@ import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
-from seqloom.explain.facts import encoder_steps, model_facts
+from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
 from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
 from seqloom.inference.constraints import build_constraints, no_output
@@ -69,6 +69,7 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
                 self_attention=each.self_attention if rank < DETAILED else [],
                 steps=each.steps,
                 copied=each.copied,
+                experts=each.experts,
             )
         )
     inner = memory.extra.get("attention")
@@ -80,6 +81,7 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
         encoder_attention=[] if inner is None else inner[0].tolist(),
         points=points and replace(points, outputs=[task.decode(one.tokens, source) for one in found]),
         steps=encoder_steps(memory),
+        experts=encoder_experts(memory),
         model=model_facts(system, own, search),
     )
 

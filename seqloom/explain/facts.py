@@ -29,3 +29,8 @@ def encoder_steps(memory: Memory) -> list[float]:
     """How many steps an adaptive encoder took at each position of its one source; empty for other encoders."""
     steps = memory.extra.get("steps")  # (1, T, 1)
     return [] if steps is None else steps[0, :, 0].tolist()
+
+
+def encoder_experts(memory: Memory) -> dict[str, list[list[int]]]:
+    """Which experts each position of its one source used in each layer; empty for encoders without experts."""
+    return {layer: used[0].tolist() for layer, used in memory.extra.get("experts", {}).items()}  # (1, T, k)

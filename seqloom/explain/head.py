@@ -9,7 +9,7 @@ import torch
 from seqloom.data.special_tokens import SPECIAL
 from seqloom.errors import SeqloomError, shown
 from seqloom.explain.alternatives import likeliest
-from seqloom.explain.facts import encoder_steps, model_facts
+from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.inference.answers import after_bos, answers_of, head_output
 from seqloom.inference.system import System, pieces
@@ -56,6 +56,7 @@ def explain_head(system: System, source: Any, n_best: int, **settings: Any) -> E
         source_text=task.source.line(source),
         hypotheses=hypotheses,
         steps=encoder_steps(memory),
+        experts=encoder_experts(memory),
         model=model_facts(system),
         per_token=task.per_token,
     )

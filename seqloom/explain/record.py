@@ -15,6 +15,7 @@ from seqloom.errors import SeqloomError
 
 Matrix = list[list[float]]
 Heads = list[list[Matrix]]  # [layer][head] -> matrix
+Experts = dict[str, list[list[int]]]  # layer -> for each token the numbers of its experts, the largest gate first
 LogProbability = Annotated[
     float,  # JSON has no infinity: null is the logarithm of zero
     BeforeValidator(lambda value: -inf if value is None else value),
@@ -49,6 +50,7 @@ class ExplainedHypothesis:
     times: list[float] = field(default_factory=list)  # U: source positions read by then; empty if all are read first
     steps: list[float] = field(default_factory=list)  # U: steps of adaptive computation; empty for other models
     copied: list[float] = field(default_factory=list)  # U: share of the probability that comes from copying
+    experts: Experts = field(default_factory=dict)  # U each: experts used by the decoder; empty for other models
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
@@ -56,6 +58,7 @@ class ExplainedHypothesis:
         expect_numbers("times", self.times, self.tokens)
         expect_numbers("steps", self.steps, self.tokens)
         expect_numbers("copied", self.copied, self.tokens, 1.0001)
+        expect_experts(self.experts, self.tokens)
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
         shares = [share for ranked in self.runners_up for _, share in ranked]
         expect(all(0 <= share <= 1.0001 for share in shares), "runners_up", "probabilities from 0 to 1")
@@ -91,11 +94,13 @@ class Explanation:
     seconds: float = 0.0  # per position of a sound
     points: Points | None = None  # where these are the source
     steps: list[float] = field(default_factory=list)  # T: steps of adaptive computation; empty for other encoders
+    experts: Experts = field(default_factory=dict)  # T each: experts used by the encoder; empty for other encoders
     per_token: bool = False  # a hypothesis has one token, its tag, for each token of the source: U = T
 
     def __post_init__(self) -> None:
         expect(bool(self.hypotheses), "hypotheses", "at least one")
         expect_numbers("steps", self.steps, self.source)
+        expect_experts(self.experts, self.source)
         expect_heads(self.encoder_attention, "encoder_attention", len(self.source), len(self.source))
         if self.picture:
             expect_matrix(self.picture, "picture", len(self.picture), len(self.picture[0]))
@@ -141,6 +146,12 @@ def expect_numbers(name: str, values: list[float], tokens: list[str], most: floa
     fits = len(values) in (0, len(tokens)) and all(isfinite(each) and 0 <= each <= most for each in values)
     upper = "on" if most == inf else "to 1"
     expect(fits, name, f"{len(tokens)} numbers from 0 {upper}, one per token")
+
+
+def expect_experts(experts: Experts, tokens: list[str]) -> None:
+    for layer, used in experts.items():
+        fits = len(used) == len(tokens) and all(each and min(each) >= 0 for each in used)
+        expect(fits, f"experts.{layer}", f"{len(tokens)} lists of numbers from 0 on, one per token")
 
 
 def expect_heads(layers: Heads, where: str, rows: int, columns: int) -> None:

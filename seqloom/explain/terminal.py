@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.errors import SeqloomError, steers
-from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
+from seqloom.explain.record import Experts, ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
 NARROWEST = 24
@@ -36,6 +36,8 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
         ("timing: how much of the input was read before each token", timing(explanation, best, width)),
         ("steps: computation steps at each input token", step_counts(source, explanation.steps, width)),
         ("steps: computation steps before each output token", step_counts(best.tokens, best.steps, width)),
+        ("experts: those that each input token used, by layer", expert_numbers(source, explanation.experts, width)),
+        ("experts: those that each output token used, by layer", expert_numbers(best.tokens, best.experts, width)),
         ("copying: how much of each token's probability comes from copying", copy_shares(best, width)),
         ("attention: sentences down, hops across, darker is more", story_attention(source, best, width)),
         ("alignment: input across, output down, darker is more attention", alignment(source, best, width)),
@@ -104,6 +106,21 @@ def step_counts(tokens: list[str], steps: list[float], width: int) -> list[Text]
     least, most = min(steps, default=0), max(steps, default=0)
     shares = [(count - least) / (most - least or 1) for count in steps]
     return shaded_tokens(tokens, [f"{count:.0f}" for count in steps], shares, width, 1)
+
+
+def expert_numbers(tokens: list[str], experts: Experts, width: int) -> list[Text]:
+    """One row per token: in each layer the numbers of its experts, the one with the largest gate first."""
+    if not experts:
+        return []
+    column = min(longest(tokens), width // 4)
+    cells = {layer: [" ".join(map(str, each)) for each in used] for layer, used in experts.items()}
+    widths = {layer: max(len(layer), *map(len, each)) for layer, each in cells.items()}
+    head = "  ".join(f"{layer:{widths[layer]}}" for layer in cells)
+    lines = [Text(f"{'':{column}}  {head}", style="dim")]
+    for row, token in enumerate(tokens):
+        numbers = "  ".join(f"{cells[layer][row]:{widths[layer]}}" for layer in cells)
+        lines.append(Text.assemble(to_width(token_label(token), column), "  ", (numbers, "blue")))
+    return [truncate(line, width) for line in lines]
 
 
 def copy_shares(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:

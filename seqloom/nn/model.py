@@ -13,7 +13,7 @@ from torch import nn
 from seqloom.contracts import Constraint, Decoder, Encoder, Finder, Head, Search
 from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.nn.teacher_forcing import teacher_force
-from seqloom.types import Batch, Hypothesis, Memory, Output, Padded, costs
+from seqloom.types import COST, Batch, Hypothesis, Memory, Output, Padded, costs
 
 
 class Model(nn.Module, Finder):
@@ -67,9 +67,13 @@ class Model(nn.Module, Finder):
         """Teacher forcing."""
         memory = self.encode(batch.source, batch.inputs.values.shape[0], attention)
         output: Output = self.decoder(memory, batch.inputs, batch.state, attention)
-        spent = {"cost": memory.extra.get("cost", {}), "decoder": output.state}
-        before, after = costs(batch.state or {}), costs(spent)
-        return replace(output, costs={name: cost - before.get(name, 0) for name, cost in after.items()})
+        after = costs({"encoder": {COST: memory.extra.get(COST, {})}, "decoder": output.state})
+        before = costs({"decoder": batch.state or {}})  # of the batches before: these costs are paid already
+        spent = {
+            part: {name: cost - before.get(part, {}).get(name, 0) for name, cost in entries.items()}
+            for part, entries in after.items()
+        }
+        return replace(output, costs=spent)
 
     @property
     def device(self) -> torch.device:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqloom.contracts import Decoder
 from seqloom.contracts.search import refuse_large_attention
-from seqloom.types import Hypothesis, Memory, Padded, costs
+from seqloom.types import Hypothesis, Memory, Padded, costs, sum_costs
 
 Matrix = list[list[float]]
 Heads = list[list[Matrix]]  # [layer][head] -> matrix
@@ -27,6 +27,7 @@ class TeacherForced:
     self_attention: Heads
     steps: list[float]  # U: steps of an adaptive decoder before each token; empty for others
     copied: list[float]  # U: the probability of copying; empty for decoders that do not copy
+    experts: dict[str, list[list[int]]]  # layer -> U x k: the experts used; empty for decoders without
 
 
 def teacher_force(
@@ -54,6 +55,7 @@ def teacher_force(
                 to_self.tolist() if heads and to_self is not None else [],
                 [] if steps is None else steps[row, :length].tolist(),
                 [] if output.copied is None else output.copied[row, :length].tolist(),
+                {layer: used[row, :length].tolist() for layer, used in output.experts.items()},
             )
         )
     return forced
@@ -69,10 +71,10 @@ def inputs_of(decoder: Decoder, hypotheses: Sequence[Hypothesis]) -> Padded:
 def adaptive_steps(decoder: Decoder, memory: Memory, inputs: Padded) -> Tensor | None:
     """How many steps an adaptive decoder takes before each token; None for others.  (n, U)"""
     state = decoder.start_rows(memory, len(inputs.lengths))
-    if "steps" not in costs(state):
+    if "steps" not in sum_costs(costs(state)):
         return None
-    sums = [costs(state)["steps"]]
+    sums = [sum_costs(costs(state))["steps"]]
     for token in inputs.values.unbind(1):
         _, state = decoder.step(token, state, memory)
-        sums.append(costs(state)["steps"])
+        sums.append(sum_costs(costs(state))["steps"])
     return torch.stack(sums, dim=1).diff(dim=1)

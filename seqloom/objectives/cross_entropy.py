@@ -17,9 +17,10 @@ from torch.nn import functional
 from seqloom.contracts import Objective
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
+from seqloom.nn.ops.balance import evenness, squared_variation
 from seqloom.nn.ops.linear import Projection
 from seqloom.nn.ops.packing import Packing
-from seqloom.types import COUNTED, Batch, Loss, Output, Padded, detach
+from seqloom.types import COUNTED, Batch, Costs, Loss, Output, Padded, detach, sum_costs
 
 NO_COSTS: Mapping[str, float] = MappingProxyType({})
 ROWS = 512  # are projected at a time: the logits of a whole batch would be the largest tensors of all
@@ -29,6 +30,12 @@ class CrossEntropy(Objective):
     """Logs: nll, the sum of -log p(gold) without smoothing; correct, how often gold was the likeliest; each cost.
 
     `costs` weighs costs that parts of the model report, by name: {ponder = 0.001}. They count in training only.
+    Costs of one number per row (ponder, steps, coverage) are summed over rows and parts. Those of experts (importance,
+    load) are summed over the batch for each expert of a layer; what is weighed is the squared coefficient of variation
+    of these sums (Shazeer et al. 2017, eq. 7 and 11), summed over layers, times the number of target tokens: the loss
+    is divided by that number, so the weight means the same in batches of any size. Micro-batches and processes have
+    coefficients of their own. Beside them `balance` is logged: the entropy of the load, or without noise of the
+    importance, divided by log(experts), as a mean over layers.
     """
 
     def __init__(self, *, label_smoothing: float = 0.0, costs: Mapping[str, float] = NO_COSTS):
@@ -44,16 +51,23 @@ class CrossEntropy(Objective):
         output = model(batch)
         loss = self.of(output, batch)
         self.refuse_unknown(output)
-        sums = {name: cost.sum() for name, cost in output.costs.items()}
+        sums = {name: cost.sum() for name, cost in sum_costs(output.costs).items()}
+        shares = expert_shares(output.costs)
+        for name, layers in shares.items():
+            sums[name] = loss.count * torch.stack([squared_variation(each) for each in layers]).sum()
         total = loss.total
         if self.training:
             total = total + sum(weight * sums[name] for name, weight in self.costs.items())
+        if shares:
+            taken = [evenness(each.detach()) for each in shares.get("load", shares["importance"])]
+            sums["balance"] = loss.count * torch.stack(taken).mean()
         return replace(loss, total=total, logs={**loss.logs, **{name: each.detach() for name, each in sums.items()}})
 
     def refuse_unknown(self, output: Output) -> None:
         """Refuse a weight for a cost that no part of the model reports."""
-        if unknown := [name for name in self.costs if name not in output.costs]:
-            known = ", ".join(sorted(output.costs)) or "none"
+        reported = {name for entries in output.costs.values() for name in entries}
+        if unknown := [name for name in self.costs if name not in reported]:
+            known = ", ".join(sorted(reported)) or "none"
             raise SeqloomError(f"objective.costs.{unknown[0]}: no part of this model has such a cost; it has {known}")
 
     def of(self, output: Output, batch: Batch, weights: Tensor | None = None) -> Loss:
@@ -70,6 +84,16 @@ class CrossEntropy(Objective):
         total, nll, correct = cross_entropy(output, batch.targets, smoothing, weights)
         state = detach(output.state) if batch.carry else None
         return Loss(total, count, {"nll": nll, "correct": correct}, state)
+
+
+def expert_shares(spent: Costs) -> dict[str, list[Tensor]]:
+    """The costs of experts, summed over the batch: one tensor (experts,) for each layer, by name."""
+    found: dict[str, list[Tensor]] = {}
+    for entries in spent.values():
+        for name, cost in entries.items():
+            if cost.ndim == 2:
+                found.setdefault(name, []).append(cost.sum(0))
+    return found
 
 
 def cross_entropy(

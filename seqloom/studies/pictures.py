@@ -104,3 +104,16 @@ def over_the_truth(record: dict[str, Any]) -> Any:
     drawn = [Points(**each, triangles=record["name"] == "delaunay") for _, shown in rows for each in shown]
     titles = [variant or f"{len(each['where'])} points" for variant, shown in rows for each in shown]
     return points_figure(drawn, titles, columns=len(rows[0][1]))
+
+
+def keys_over_experts(record: dict[str, Any]) -> Any:
+    """One panel per variant with experts: the share of each key that each expert takes."""
+    rows = [row for row in record["rows"] if row["shown"]["shares"]]
+    figure, panels = plot.figure(1, len(rows))
+    for row, panel in zip(rows, panels):
+        panel.imshow(row["shown"]["shares"], vmin=0, cmap="Blues", aspect="auto")
+        panel.grid(False)
+        panel.set_title(row["variant"])
+        panel.set_xlabel("expert")
+    panels[0].set_ylabel("key")
+    return figure

@@ -9,16 +9,18 @@ from seqloom.contracts import Decoder
 from seqloom.data.special_tokens import BOS
 from seqloom.testing.claims import require, require_gradients, require_same
 from seqloom.testing.small import VOCABULARY, memory_for, shortened, source, tensors, unprepared, valid
-from seqloom.types import Memory, Padded, State, select
+from seqloom.types import Memory, Padded, State, costs, over_tensors, select
 
 
 def teacher_forcing_is_stepping(decoder: Decoder) -> None:
     memory = memory_for(decoder)
     inputs = _forced(decoder, memory, (5, 5, 5))
-    found, (expected, _) = decoder(memory, inputs).scores, _stepped(decoder, memory, inputs.values)
+    output, (expected, state) = decoder(memory, inputs), _stepped(decoder, memory, inputs.values)
+    found = output.scores
     wanted = (3, 5, _width(decoder, memory))
     require(found.shape == wanted, f"scores have shape {tuple(found.shape)}, not (rows, U, V) {wanted}")
     require_same(found, expected, "forward() scores tokens otherwise than step() after step()")
+    require_same(costs(output.state), costs(state), "forward() has other costs than step() after step()")
 
 
 def a_mixture_of_one_token_is_that_token_and_each_share_of_a_mixture_counts(decoder: Decoder) -> None:
@@ -57,6 +59,8 @@ def padding_of_the_inputs_changes_nothing_and_the_state_is_that_at_the_end_of_ea
         following = decoder.step(token[row : row + 1], state, ours)[0]
         wrong = f"the state that forward() returns is not that after the {length} inputs of row {row}"
         require_same(after[row : row + 1], following, wrong)
+        own = over_tensors(lambda value, row=row: value[row : row + 1], costs(output.state))
+        require_same(own, costs(state), f"row {row} of {length} inputs has other costs in a batch of 5 than alone")
 
 
 def padding_of_the_memory_changes_nothing(decoder: Decoder) -> None:

@@ -40,6 +40,7 @@ def padding_changes_nothing(encoder: Encoder) -> None:
         wrong = f"values beyond the length of row {row} change its states: padding leaks"
         require_same(longer.states[row, :length], memory.states[row, :length], wrong)
     require_same(longer.final, memory.final, "values beyond a row's length change memory.final: padding leaks")
+    require_same(longer.costs, memory.costs, 'values beyond a row\'s length change extra["cost"]: padding leaks')
 
 
 def a_batch_is_its_sources_one_by_one(encoder: Encoder) -> None:
@@ -50,10 +51,13 @@ def a_batch_is_its_sources_one_by_one(encoder: Encoder) -> None:
         wrong = f"row {row} has other states in a batch than alone: rows see each other, or padding"
         require_same(alone.states[0], memory.states[row, : memory.lengths[row]], wrong)
         wrong = f"row {row} has another memory.final in a batch than alone"
-        require_same(alone.final, memory.select(torch.tensor([row])).final, wrong)
+        ours = memory.select(torch.tensor([row]))
+        require_same(alone.final, ours.final, wrong)
+        require_same(alone.costs, ours.costs, f'row {row} has another extra["cost"] in a batch than alone')
 
 
 def every_parameter_gets_a_gradient(encoder: Encoder) -> None:
+    encoder.train()  # some weights scale noise, of which there is none outside training
     memory = encoder(source_for(encoder))
     loss = memory.states[memory.mask].pow(2).sum() + memory.states[memory.mask].sum() + memory.final["summary"].sum()
     loss.backward()

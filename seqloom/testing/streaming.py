@@ -33,6 +33,7 @@ def a_source_in_pieces_is_the_source_whatever_the_pieces(
         require(torch.equal(memory.lengths, offline.lengths), f"{wrong} another number of states than the whole")
         require_same(memory.states, offline.states, f"{wrong} other states than the whole")
         require_same(memory.final, offline.final, f"{wrong} another memory.final than the whole")
+        require_same(memory.costs, offline.costs, f"{wrong} other costs than the whole")
 
 
 def what_is_known_so_far_never_changes(encoder: Encoder) -> None:

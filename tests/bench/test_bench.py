@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from bench import gates, lattice, measuring, objectives, pairs, pointer, stream
+from bench import experts, gates, lattice, measuring, objectives, pairs, pointer, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -184,6 +185,27 @@ def test_what_pointing_costs_is_on_the_page(tmp_path: Path) -> None:
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "speed, relative to the recurrence alone >= 0.5: **not met** (0.4)" in page
+
+
+def test_what_experts_cost_is_on_the_page(tmp_path: Path) -> None:
+    found = experts.compare(16, 4, 6, 1, experts=3, active=2)
+    assert found["feed-forward"]["ratio"] == 1
+    assert set(found) == {"feed-forward", "experts", "experts, dense dispatch"}
+    assert found["experts"]["milliseconds"]["median"] > 0
+    found["experts"]["ratio"] = 2.5
+    record = measuring.record("experts", 1, shape="16 tokens", hidden={"6": found})
+    measuring.write(record, tmp_path / "results" / "bench-experts.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "time, relative to a feed-forward layer, experts of 6 <= 2: **not met** (2.5)" in page
+
+
+def test_dense_dispatch_computes_the_same_as_sparse() -> None:
+    made, values = experts.systems(4, 6, 3, 3), torch.randn(5, 4)
+    torch.manual_seed(2)
+    dense = made["experts, dense dispatch"](values)
+    torch.manual_seed(2)
+    assert made["experts"](values).item() >= dense.item() - 1e-4  # and the costs, which are not negative
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,24 @@ from seqloom.data.generators.counting import counting
 from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
 from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
+from seqloom.data.generators.piecewise import piecewise
 from seqloom.data.generators.whereabouts import whereabouts
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
-ALL = (adding, addition, arithmetic, cipher, copying, counting, delayed_copy, introductions, whereabouts, parity)
+ALL = (
+    adding,
+    addition,
+    arithmetic,
+    cipher,
+    copying,
+    counting,
+    delayed_copy,
+    introductions,
+    whereabouts,
+    parity,
+    piecewise,
+)
 
 
 @pytest.mark.parametrize("generator", ALL)
@@ -36,7 +49,7 @@ def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
     assert generator(200, seed=4) != many
 
 
-@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions])
+@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions, piecewise])
 def test_no_source_comes_twice(generator):
     examples = generator(5000)
     assert len({example.source for example in examples}) == 5000
@@ -147,6 +160,22 @@ def test_a_delay_is_counted_from_the_mark_on_in_outputs_of_the_right_length():
     assert delays(["cad!bbc!e", "ab!c", "ab!d"], [[4, 9], [], [2]]) == [0, 1, -1]
 
 
+def test_tags_are_those_of_the_tables_that_all_seeds_share():
+    table: dict[tuple[str, str, str], str] = {}
+    counts: Counter[str] = Counter()
+    for seed in (1, 2):
+        for example in piecewise(2000, seed, keys=3, size=5, tags=4, length=6):
+            (key, row, *columns), (first, second, *tags) = example.source.split(), example.target.split()
+            assert (first, second, len(tags)) == ("-", "-", 6)
+            for column, tag in zip(columns, tags, strict=True):
+                assert table.setdefault((key, row, column), tag) == tag
+                counts[key] += 1
+    assert len(table) == 3 * 5 * 5
+    assert set(table.values()) == {"t0", "t1", "t2", "t3"}
+    assert all(abs(count - 8000) < 600 for count in counts.values())
+    assert piecewise(50, tables=2)[0].target != piecewise(50)[0].target
+
+
 def test_a_letter_of_the_cipher_is_known_when_so_many_more_are():
     for ahead in (0, 2, 3):
         for example in cipher(300, symbols=6, shortest=2, longest=7, ahead=ahead):
@@ -211,6 +240,8 @@ def test_invented_words_are_copied_and_hardly_ever_repeat():
         (lambda: counting(1, shortest=5, longest=4), "counting: longest is 4, expected 5 or more"),
         (lambda: delayed_copy(1, back=8), "delayed_copy: shortest is 8, expected 9 or more"),
         (lambda: delayed_copy(33, symbols=2), "delayed_copy: count is 33, expected 1 to 32"),
+        (lambda: piecewise(1, keys=1), "piecewise: keys is 1, expected 2 or more"),
+        (lambda: piecewise(1, length=0), "piecewise: length is 0, expected 1 or more"),
         (lambda: cipher(1, ahead=-1), "cipher: ahead is -1, expected 0 or more"),
         (lambda: cipher(1, shortest=3, longest=2), "cipher: longest is 2, expected 3 or more"),
         (lambda: whereabouts(1, facts=3), "whereabouts: facts is 3, expected 1 to 2"),

@@ -184,10 +184,10 @@ class TestCoverage:
         model = Model(build(Encoder), decoder)
         inputs = forced(2, 3)
         batch = Batch(Padded(torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])), inputs, inputs)
-        assert model(batch).costs["coverage"].shape == (2,)
+        assert model(batch).costs["decoder.attention"]["coverage"].shape == (2,)
         with torch.no_grad():
             first = replace(batch, inputs=Padded(inputs.values[:, :1], torch.ones(2, dtype=torch.long)))
-            assert not model(first).costs["coverage"].any()  # nothing was attended to before
+            assert not model(first).costs["decoder.attention"]["coverage"].any()  # nothing was attended to before
 
 
 class TestSentinel:

@@ -18,7 +18,7 @@ from seqloom.nn.model import Model
 from seqloom.nn.ops.halting import Halting
 from seqloom.nn.teacher_forcing import adaptive_steps
 from seqloom.objectives.cross_entropy import CrossEntropy
-from seqloom.types import Batch, Memory, Padded, costs, over_tensors
+from seqloom.types import Batch, Memory, Padded, costs, over_tensors, sum_costs
 from tests.building import BOS, VOCABULARY, build, source
 
 ROWS, WIDTH, SIZE = 4, 6, 8
@@ -216,12 +216,12 @@ def test_an_encoders_cost_is_the_sum_over_real_tokens(settings):
     encoder = adaptive_encoder(**settings)
     batch = source((5, 3, 1))
     memory = encoder(batch, attention=True)
-    steps, cost = memory.extra["steps"][:, :, 0], memory.extra["cost"]
+    steps, cost = memory.extra["steps"][:, :, 0], sum_costs(memory.costs)
     torch.testing.assert_close((steps * batch.mask).sum(1), cost["steps"])
     assert (steps[batch.mask] == steps[batch.mask].round()).all()
     for row, length in enumerate(batch.lengths):
         alone = encoder(Padded(batch.values[row : row + 1, :length], batch.lengths[row : row + 1]), attention=True)
-        torch.testing.assert_close(alone.extra["cost"]["ponder"][0], cost["ponder"][row])
+        torch.testing.assert_close(sum_costs(alone.costs)["ponder"][0], cost["ponder"][row])
         torch.testing.assert_close(alone.extra["steps"][0, :, 0], steps[row, :length])
     assert "steps" not in encoder(batch).extra
 
@@ -232,7 +232,7 @@ def test_both_directions_add_to_the_cost():
     back = adaptive_encoder(layers=1, reverse=True)
     back.load_state_dict({name: both.state_dict()[name.replace("forwards", "backwards")] for name in one.state_dict()})
     batch = source()
-    found = [encoder(batch).extra["cost"]["ponder"] for encoder in (both, one, back)]
+    found = [sum_costs(encoder(batch).costs)["ponder"] for encoder in (both, one, back)]
     torch.testing.assert_close(found[0], found[1] + found[2])
 
 
@@ -265,11 +265,14 @@ def test_a_bridge_passes_on_vectors_and_no_costs(bridge):
     model, batch = model_of(bridge), batch_of()
     memory = model.encode(batch.source)
     start = model.decoder.start(memory)
-    assert all(not cost.any() for cost in costs(start).values())
+    assert set(costs(start)) == {"layers.0", "layers.1"}
+    assert all(not cost.any() for entries in costs(start).values() for cost in entries.values())
     assert set(start["layers"]["0"]) == {"hidden", "cell", "cost"}
     spent = model.decoder(memory, batch.inputs).state
-    expected = memory.extra["cost"]["ponder"] + costs(spent)["ponder"]
-    torch.testing.assert_close(model(batch).costs["ponder"], expected)
+    expected = sum_costs(memory.costs)["ponder"] + sum_costs(costs(spent))["ponder"]
+    output = model(batch)
+    assert set(output.costs) == {f"{part}.layers.{layer}" for part in ("encoder", "decoder") for layer in (0, 1)}
+    torch.testing.assert_close(sum_costs(output.costs)["ponder"], expected)
     if bridge == "copy":
         torch.testing.assert_close(start["layers"]["1"]["cell"], memory.final["layers"]["1"]["cell"])
 
@@ -281,7 +284,7 @@ def test_the_cost_of_a_source_counts_once_however_many_attentions_read_it():
     given = source((4, 2, 3))
     pointers = Padded(given.lengths.new_full((3, 1), VOCABULARY), torch.ones(3, dtype=torch.long))
     batch = Batch(given, Padded(torch.full((3, 1), BOS), pointers.lengths), pointers)
-    torch.testing.assert_close(model(batch).costs["ponder"], encoder(given).extra["cost"]["ponder"])
+    torch.testing.assert_close(sum_costs(model(batch).costs), sum_costs(encoder(given).costs))
 
 
 def test_the_cell_that_reads_the_context_costs_too():
@@ -303,7 +306,8 @@ def test_a_window_with_a_carried_state_costs_only_its_own_steps():
     first = model(Batch(None, halves[0], halves[0], carry=True))
     second = model(Batch(None, halves[1], halves[1], carry=True, state=first.state))
     whole = model(Batch(None, words, words))
-    torch.testing.assert_close(first.costs["ponder"] + second.costs["ponder"], whole.costs["ponder"])
+    spent, more, expected = (sum_costs(each.costs)["ponder"] for each in (first, second, whole))
+    torch.testing.assert_close(spent + more, expected)
 
 
 def test_the_objective_weighs_ponder_and_steps_have_no_gradient():
@@ -341,7 +345,7 @@ def test_steps_before_each_token_equal_those_of_the_decoder_run_so_far():
     steps = adaptive_steps(decoder, memory, inputs)
     for length in range(1, 6):
         so_far = decoder(memory, Padded(inputs.values[:, :length], torch.full((2,), length))).state
-        torch.testing.assert_close(steps[:, :length].sum(1), costs(so_far)["steps"])
+        torch.testing.assert_close(steps[:, :length].sum(1), sum_costs(costs(so_far))["steps"])
     assert steps.unique().numel() > 1
     assert adaptive_steps(build(Decoder, memory_size=0), memory, inputs) is None
 

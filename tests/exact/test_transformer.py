@@ -63,7 +63,7 @@ def test_an_encoder_layer_equals_torchs(norm):
     layer = build(TransformerLayer, memory_size=0, norm=norm)
     given, mask = values(SOURCES, 1), positions_below(SOURCES, 6)
     packing = Packing(mask)
-    ours, _ = layer.encode(packing.pack(given), packing, mask_bias(mask))
+    ours, _, _ = layer.encode(packing.pack(given), packing, mask_bias(mask))
     theirs = torchs(nn.TransformerEncoderLayer, layer, norm)(given, src_key_padding_mask=~mask)
     torch.testing.assert_close(ours, theirs[mask])
 
@@ -74,7 +74,7 @@ def test_a_decoder_layer_equals_torchs(norm):
     given, mask = values(TARGETS, 1), positions_below(TARGETS, 5)
     memory = Memory(values(SOURCES, 2), SOURCES)
     packing, prepared = Packing(mask), layer.cross_attention.prepare(memory)
-    ours, _, _ = layer.decode(
+    ours, _, _, _ = layer.decode(
         packing.pack(given), packing, prepared, KVCache.empty(3, mask.device).grow(mask, False), 0
     )
     theirs = torchs(nn.TransformerDecoderLayer, layer, norm)(

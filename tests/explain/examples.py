@@ -134,6 +134,13 @@ def adaptive() -> Explanation:
     return replace(plain, hypotheses=[first], steps=[1.0, 4.0])
 
 
+def mixture() -> Explanation:
+    """A model with experts in two layers of its encoder and one of its decoder."""
+    plain = explanation(list("ab"), "ab", letters("xyz"))
+    first = replace(plain.hypotheses[0], experts={"layers.1": [[3, 0], [1, 2], [12, 0], [0, 1]]})
+    return replace(plain, hypotheses=[first], experts={"layers.0": [[1, 0], [2, 3]], "layers.1": [[0, 1], [3, 1]]})
+
+
 def copying() -> Explanation:
     plain = explanation(list("ab"), "ab", letters("xyz"))
     return replace(plain, hypotheses=[replace(plain.hypotheses[0], copied=[0.02, 0.5, 1.0, 0.0])])

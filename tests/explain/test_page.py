@@ -192,11 +192,12 @@ def test_labels_that_lean_have_room_above_the_alignment(seen: dict[str, list]):
 def everything() -> Explanation:
     """All that a page can show at once."""
     plain = explanation(list("abcd"), "abcd", letters("xy", "xz"), layers=1, heads=2)
-    shown = [
-        replace(one, times=[1.0, 2.0, 4.0], steps=[1.0, 2.0, 3.0], copied=[0.0, 0.5, 1.0]) for one in plain.hypotheses
-    ]
+    each = {"times": [1.0, 2.0, 4.0], "steps": [1.0, 2.0, 3.0], "copied": [0.0, 0.5, 1.0]}
+    shown = [replace(one, **each, experts={"layers.0": [[1], [0], [2]]}) for one in plain.hypotheses]
     points = Points([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], [[0, 1], [0, 2]], [0, 1])
-    return replace(plain, hypotheses=shown, steps=[1.0, 2.0, 3.0, 4.0], points=points)
+    return replace(
+        plain, hypotheses=shown, steps=[1.0, 2.0, 3.0, 4.0], points=points, experts={"layers.0": [[0, 1]] * 4}
+    )
 
 
 def sections(document: str) -> dict[str, str]:
@@ -209,11 +210,24 @@ def test_every_view_draws_what_it_has(browse: Browse, tmp_path: Path):
     file = tmp_path / "page.html"
     file.write_text(page(everything()), encoding="utf-8")
     shown = sections(browse(file.as_uri()))
-    assert list(shown) == ["timing", "steps", "copying", "points", "alignment", "tokens", "attention", "nbest", "beam"]
+    assert list(shown) == [
+        "timing",
+        "steps",
+        "experts",
+        "copying",
+        "points",
+        "alignment",
+        "tokens",
+        "attention",
+        "nbest",
+        "beam",
+    ]
     for name in ("timing", "points", "alignment", "attention", "beam"):
         assert "<svg" in shown[name]
     assert shown["copying"].count('class="token shaded') == 3
     assert shown["steps"].count('class="token shaded') == 7
+    assert shown["experts"].count('class="token shaded') == 7
+    assert "<sub>0 1</sub>" in shown["experts"]
     assert shown["nbest"].count("<button") == 2
 
     weights = [[[[0.9, 0.1]]], [[[0.2, 0.8]]]]

@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.page import page
 from seqloom.explain.record import Explanation, TreeNode
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture
 
 
 @each
@@ -73,6 +73,14 @@ def test_times_steps_and_copies_must_fit_their_tokens():
         replace(adaptive().hypotheses[0], copied=[0.5, 1.2, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("record", [adaptive(), copying()])
+def test_experts_must_fit_their_tokens():
+    for broken in ([[1, 0]], [[1, 0], []], [[1, 0], [-1, 2]]):
+        with pytest.raises(SeqloomError, match=r"experts\.layers\.1 does not fit"):
+            replace(mixture(), experts={"layers.1": broken})
+    with pytest.raises(SeqloomError, match=r"experts\.layers\.0 does not fit: expected 4 lists"):
+        replace(mixture().hypotheses[0], experts={"layers.0": [[1]]})
+
+
+@pytest.mark.parametrize("record", [adaptive(), copying(), mixture()])
 def test_steps_and_copies_survive_json(record: Explanation):
     assert Explanation.from_json(json.loads(json.dumps(record.to_json()))) == record

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from seqloom.errors import SeqloomError
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture
 
 
 @each
@@ -84,6 +84,23 @@ def test_steps_are_below_their_tokens_and_the_most_are_darkest():
     column = lines[titles[1] + 1].index("z")
     assert lines[titles[1] + 3][column] == "█"
     assert not any(line.startswith("steps:") for line in render(EXAMPLES["date"]).splitlines())
+
+
+def test_experts_are_beside_their_tokens_layer_by_layer():
+    lines = render(mixture()).splitlines()
+    titles = [number for number, line in enumerate(lines) if line.startswith("experts:")]
+    assert [line.split() for line in lines[titles[0] + 1 : titles[0] + 4]] == [
+        ["layers.0", "layers.1"],
+        ["a", "1", "0", "0", "1"],
+        ["b", "2", "3", "3", "1"],
+    ]
+    assert [line.split()[1:] for line in lines[titles[1] + 2 : titles[1] + 6]] == [
+        ["3", "0"],
+        ["1", "2"],
+        ["12", "0"],
+        ["0", "1"],
+    ]
+    assert not any(line.startswith("experts:") for line in render(EXAMPLES["date"]).splitlines())
 
 
 def test_shares_of_copying_are_below_their_tokens():

@@ -37,7 +37,7 @@ def pondering(learn):
 def steps_taken(model):
     read = Padded.stack([model.task.source.read(source) for source, _ in hardest])
     with torch.no_grad():
-        return model.model.encode(read.to("cpu")).extra["cost"]["steps"].mean().item()
+        return model.model.encode(read.to("cpu")).costs["layers.0"]["steps"].mean().item()
 
 
 def test_parity_is_learned_with_several_steps(pondering):

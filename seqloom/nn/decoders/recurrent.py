@@ -10,6 +10,8 @@ context are combined by
     combine="rnn"      one more recurrent step on c      lecture 002
     combine="state"    c is the new state                lecture 004
 and with `input_feeding` the result enters the next step too. `order` and `combine` have no effect without attention.
+With `experts` there is a mixture of experts before every layer but the first (Shazeer et al. 2017,
+seqloom/nn/layers/experts.py).
 """
 
 from collections.abc import Callable
@@ -23,8 +25,10 @@ from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.bridge import Bridge, Kind, count_vectors
 from seqloom.nn.layers.embedding import embed, embedding
-from seqloom.nn.layers.recurrent import RecurrentStack
+from seqloom.nn.layers.experts import expert_maps
+from seqloom.nn.layers.recurrent import RecurrentStack, Routings, without_experts
 from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory, Output, Padded, State, hold
 
 
@@ -52,6 +56,9 @@ class Recurrent(VocabularyDecoder):
         residual: bool = False,
         dropout: float = 0.0,
         tied: bool = False,
+        experts: int = 0,
+        active_experts: int = 2,
+        expert_hidden: int = 512,
         length_ratio: float = 2.0,
         length_offset: int = 10,
     ):
@@ -64,6 +71,8 @@ class Recurrent(VocabularyDecoder):
             raise ValueError('combine = "state" needs order = "luong": else the context replaces the step itself')
         if feed_context and not memory_size:
             raise ValueError("feed_context needs an encoder, whose summary it feeds: add [encoder], or leave it out")
+        if experts and layers < 2:
+            raise ValueError("experts stand between layers: set layers = 2 or more")
         self.order, self.combine = order, combine
         self.feed_context, self.deep_output = feed_context, deep_output
         self.embedding = embedding(vocabulary, embedding_size) if tied else nn.Embedding(vocabulary, embedding_size)
@@ -100,6 +109,9 @@ class Recurrent(VocabularyDecoder):
             layers=layers,
             residual=residual,
             dropout=dropout,
+            experts=experts,
+            active_experts=active_experts,
+            expert_hidden=expert_hidden,
         )
         self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
 
@@ -136,12 +148,10 @@ class Recurrent(VocabularyDecoder):
         if state is None:
             state = self.start_rows(memory, inputs.values.shape[0])
         embedded = self.dropout(embed(self.embedding, inputs.values))  # (rows, U, E)
-        if self.unrolls:
-            hidden, state, weights = self.unroll(embedded, inputs, state, memory, attention)
-        else:
-            hidden, state, weights = self.run(embedded, inputs, state, memory, attention)
+        run = self.unroll if self.unrolls else self.run
+        hidden, state, weights, experts = run(embedded, inputs, state, memory, attention)
         maps = {"source": weights[:, None]} if attention and weights is not None else {}  # (rows, 1, heads, U, T)
-        return Output(hidden, self.project, state, maps)
+        return Output(hidden, self.project, state, maps, experts=experts if attention else {})
 
     @property
     def unrolls(self) -> bool:
@@ -152,10 +162,11 @@ class Recurrent(VocabularyDecoder):
 
     def run(
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
-    ) -> tuple[Tensor, State, Tensor | None]:
+    ) -> tuple[Tensor, State, Tensor | None, dict[str, Tensor]]:
         """All steps at once: the whole recurrence first, then the whole attention."""
         stack_inputs = Padded(self.stack_inputs(embedded, memory), inputs.lengths)
-        hidden, layers = self.stack.run(stack_inputs, state["layers"])
+        routings: Routings = {}
+        hidden, layers = self.stack.run(stack_inputs, state["layers"], routings)
         after = {**state, "layers": layers}
         context = weight = None
         if self.attention is not None:
@@ -163,25 +174,34 @@ class Recurrent(VocabularyDecoder):
                 hidden, memory, state["attention"], weights, inputs.lengths
             )
             hidden = self.join_context(hidden, context)
-        return self.before_softmax(hidden, context, embedded, memory), after, weight
+        experts = expert_maps(routings, Packing(inputs.mask)) if weights and routings else {}
+        return self.before_softmax(hidden, context, embedded, memory), after, weight, experts
 
     def unroll(
         self, embedded: Tensor, inputs: Padded, state: State, memory: Memory, weights: bool
-    ) -> tuple[Tensor, State, Tensor | None]:
+    ) -> tuple[Tensor, State, Tensor | None, dict[str, Tensor]]:
         """Step by step; a row that has ended keeps its state."""
         hiddens: list[Tensor] = []
         maps: list[Tensor] = []
+        used: list[Routings] = []
         running = inputs.mask
         for time, row in enumerate(embedded.unbind(1)):
-            hidden, new, weight = self.advance(row, state, memory, weights)
+            used.append({})
+            hidden, new, weight = self.advance(row, state, memory, weights, used[-1])
             state = hold(~running[:, time], new, state)
             hiddens.append(hidden)
             if weight is not None:
                 maps.append(weight)
-        return torch.stack(hiddens, dim=1), state, torch.cat(maps, dim=2) if maps else None
+        experts = {part: torch.stack([each[part].chosen for each in used], dim=1) for part in used[0]}  # (rows, U, k)
+        return torch.stack(hiddens, dim=1), state, torch.cat(maps, dim=2) if maps else None, experts
 
     def advance(
-        self, embedded: Tensor, state: State, memory: Memory, weights: bool = False
+        self,
+        embedded: Tensor,
+        state: State,
+        memory: Memory,
+        weights: bool = False,
+        routings: Routings | None = None,
     ) -> tuple[Tensor, State, Tensor | None]:
         """One step.  (rows, E) -> (rows, hidden_size)"""
         inputs = [self.stack_inputs(embedded, memory)]
@@ -194,14 +214,14 @@ class Recurrent(VocabularyDecoder):
             before = state["layers"][top]["hidden"]
             context, after["attention"], weight = self.attention(before[:, None], memory, state["attention"], weights)
             inputs.append(context[:, 0])
-        hidden, after["layers"] = self.stack.step(torch.cat(inputs, dim=-1), state["layers"])
+        hidden, after["layers"] = self.stack.step(torch.cat(inputs, dim=-1), state["layers"], routings)
         if self.attention is None:
             return self.before_softmax(hidden, None, embedded, memory), after, None
         if context is None:
             context, after["attention"], weight = self.attention(hidden[:, None], memory, state["attention"], weights)
         context = context[:, 0]
         if self.combine == "rnn":
-            hidden, refined = self.refine(self.refine.project(context), after["layers"][top])
+            hidden, refined = self.refine(self.refine.project(context), without_experts(after["layers"][top]))
             if "cost" in refined:  # the refined state itself is not carried on
                 after["layers"] = {**after["layers"], top: {**after["layers"][top], "cost": refined["cost"]}}
         elif self.combine == "state":

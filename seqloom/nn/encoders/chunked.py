@@ -70,7 +70,7 @@ class Chunked(Encoder):
         values = self.add_positions(self.embedding(packing.pack(source.values)), encodings)  # (N, size)
         weights: list[Tensor] = []
         for layer in self.layers:
-            values, weight = layer.encode(values, packing, bias, attention)
+            values, weight, _ = layer.encode(values, packing, bias, attention)
             if weight is not None:
                 weights.append(weight)
         states = packing.unpack(self.norm(values))  # (B, T, size)
@@ -110,7 +110,7 @@ class Chunked(Encoder):
         values = packing.pack(self.add_positions(embedded, self.encodings(start, width)))  # (N, size)
         after: State = {}
         for number, layer in enumerate(self.layers):
-            values, cache, _ = layer.extend(values, packing, bias, past[str(number)].transpose(0, 1))
+            values, cache, _, _ = layer.extend(values, packing, bias, past[str(number)].transpose(0, 1))
             kept = min(self.left * self.chunk, cache[0].shape[2])
             after[str(number)] = torch.stack([each[:, :, each.shape[2] - kept :] for each in cache], dim=1)
         return packing.unpack(self.norm(values)), after

@@ -1,7 +1,8 @@
 """Recurrent encoder: reads the source token by token (or vector by vector), in one direction or both.
 
 Sutskever, Vinyals & Le 2014, who found that reversing the source helps (`reverse`); bidirectional as in Bahdanau, Cho &
-Bengio 2015, section 3.2; only the bottom layer bidirectional as in Wu et al. 2016, section 3.2.
+Bengio 2015, section 3.2; only the bottom layer bidirectional as in Wu et al. 2016, section 3.2. With `experts` there is
+a mixture of experts before every layer but the first (Shazeer et al. 2017, seqloom/nn/layers/experts.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +15,12 @@ from seqloom.contracts import Cell, Encoder
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.layers.bridge import without_costs
 from seqloom.nn.layers.embedding import input_layer
+from seqloom.nn.layers.experts import expert_maps
+from seqloom.nn.layers.recurrent import Routings, experts_between, mix_before, start_layers, without_experts
 from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.packing import Packing
 from seqloom.nn.ops.reversal import reverse_padded
-from seqloom.types import Memory, Padded, State, costs, over_tensors
+from seqloom.types import COST, Memory, Padded, State, costs, over_tensors, sum_costs
 
 
 class Recurrent(Encoder):
@@ -38,10 +42,15 @@ class Recurrent(Encoder):
         reverse: bool = False,
         residual: bool = False,
         dropout: float = 0.0,
+        experts: int = 0,
+        active_experts: int = 2,
+        expert_hidden: int = 512,
     ):
         super().__init__()
         if layers < 1:
             raise ValueError(f"layers = {layers} must be 1 or more")
+        if experts and layers < 2:
+            raise ValueError("experts stand between layers: set layers = 2 or more")
         both = {"bottom": 1, True: layers, False: 0}[bidirectional]  # the number of bidirectional layers
         self.reverse, self.residual = reverse, residual
         self.embedding = input_layer(vocabulary, features, embedding_size)
@@ -55,21 +64,28 @@ class Recurrent(Encoder):
 
         self.forwards = cells(layers)
         self.backwards = cells(both)
+        between = widths[1:-1] if experts else []
+        self.experts = experts_between(between, experts, active_experts, expert_hidden, dropout)
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         values = self.dropout(self.embedding(source.values))  # (B, T, embedding_size)
         if self.reverse:
             values = reverse_padded(Padded(values, source.lengths))
-        start = {str(layer): cell.start(values.shape[0]) for layer, cell in enumerate(self.forwards)}
-        steps: list[Tensor] | None = [] if attention and costs(start) else None
-        values, final = self.run_layers(Padded(values, source.lengths), start, steps)
-        if self.reverse:  # states in the order of the tokens
-            values = reverse_padded(Padded(values, source.lengths))
-        memory = recurrent_memory(values, source.lengths, final)
-        if not steps:
-            return memory
-        taken = torch.stack(steps).sum(0)  # (B, T, 1)
-        return memory.with_extra(steps=reverse_padded(Padded(taken, source.lengths)) if self.reverse else taken)
+        start = start_layers(self.forwards, self.experts, values.shape[0])
+        steps: list[Tensor] | None = [] if attention and sum_costs(costs(start)) else None
+        routings: Routings = {}
+        values, final = self.run_layers(Padded(values, source.lengths), start, steps, routings)
+
+        def in_order(values: Tensor) -> Tensor:
+            """In the order of the tokens.  (B, T, ...)"""
+            return reverse_padded(Padded(values, source.lengths)) if self.reverse else values
+
+        memory = recurrent_memory(in_order(values), source.lengths, final)
+        if steps:
+            memory = memory.with_extra(steps=in_order(torch.stack(steps).sum(0)))  # (B, T, 1)
+        if attention and routings:
+            memory = memory.with_extra(experts=over_tensors(in_order, expert_maps(routings, Packing(source.mask))))
+        return memory
 
     @property
     def streams(self) -> bool:
@@ -78,7 +94,7 @@ class Recurrent(Encoder):
     def start(self, rows: int) -> State:
         if not self.streams:
             return super().start(rows)
-        return {str(layer): cell.start(rows) for layer, cell in enumerate(self.forwards)}
+        return start_layers(self.forwards, self.experts, rows)
 
     def extend(self, chunk: Padded, state: State, closed: bool) -> tuple[Memory, State]:
         if not self.streams:
@@ -86,17 +102,28 @@ class Recurrent(Encoder):
         values, state = self.run_layers(Padded(self.dropout(self.embedding(chunk.values)), chunk.lengths), state)
         return recurrent_memory(values, chunk.lengths, state, closed), state
 
-    def run_layers(self, inputs: Padded, state: State, steps: list[Tensor] | None = None) -> tuple[Tensor, State]:
-        """Run all layers: outputs of the top one (B, T, width), and the final state of each; `steps` collects steps."""
+    def run_layers(
+        self, inputs: Padded, state: State, steps: list[Tensor] | None = None, routings: Routings | None = None
+    ) -> tuple[Tensor, State]:
+        """Run all layers: outputs of the top one (B, T, width), and the final state of each.
+
+        `steps` collects the steps of adaptive cells, `routings` which experts were used.
+        """
         values, final = inputs.values, {}
+        packing = Packing(inputs.mask) if self.experts else None
         for layer, cell in enumerate(self.forwards):
+            number = str(layer)
+            spent: State = {}
             if layer:
                 values = self.dropout(values)
+                if packing is not None:
+                    values, spent = mix_before(layer, self.experts, values, packing, state, routings)
             back = self.backwards[layer] if layer < len(self.backwards) else None
-            layer_inputs = Padded(values, inputs.lengths)
-            outputs, final[str(layer)] = run_layer(layer_inputs, cell, state[str(layer)], back)
+            layer_inputs, before = Padded(values, inputs.lengths), without_experts(state[number])
+            outputs, own = run_layer(layer_inputs, cell, before, back)
+            final[number] = {**own, **spent}
             if steps is not None:
-                steps.append(count_steps(layer_inputs, cell, state[str(layer)]))
+                steps.append(count_steps(layer_inputs, cell, before))
                 if back is not None:
                     other = Padded(reverse_padded(layer_inputs), inputs.lengths)
                     steps.append(
@@ -108,21 +135,19 @@ class Recurrent(Encoder):
 
 
 def recurrent_memory(values: Tensor, lengths: Tensor, layers: State, closed: bool = True) -> Memory:
-    """The memory of a recurrent encoder. Costs of cells go to extra, not to the states that a decoder may copy."""
+    """The memory of a recurrent encoder. Costs of layers go to extra, not to the states that a decoder may copy."""
     final = {number: without_costs(state) for number, state in layers.items()}
-    spent = costs(layers)
+    spent = costs({"layers": layers})
     summary = final[str(len(final) - 1)]["hidden"]
-    return Memory(
-        values, lengths, {"summary": summary, "layers": final}, {"cost": spent} if spent else {}, closed=closed
-    )
+    return Memory(values, lengths, {"summary": summary, "layers": final}, {COST: spent} if spent else {}, closed=closed)
 
 
 def count_steps(inputs: Padded, cell: Cell, state: State) -> Tensor:
     """How many steps an adaptive cell takes at each input.  (B, T, 1)"""
-    sums = [costs(state)["steps"]]
+    sums = [sum_costs(costs(state))["steps"]]
     for projected in cell.project(inputs.values).unbind(1):
         _, state = cell(projected, state)
-        sums.append(costs(state)["steps"])
+        sums.append(sum_costs(costs(state))["steps"])
     return torch.stack(sums, dim=1).diff(dim=1)[:, :, None]
 
 

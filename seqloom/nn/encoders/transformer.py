@@ -4,6 +4,9 @@ With `adaptive` it is the Universal Transformer (Dehghani et al. 2019, section 2
 position as often as that position needs, up to `layers` times, and encodings of position and step t are added before
 the t-th time. A position that has halted stays as it is and can still be attended; its state in the memory is the mean
 of its states, weighted as in seqloom/nn/ops/halting.py.
+
+With `experts` the feed-forward networks of all layers are mixtures of that many, each as wide as `hidden`, of which a
+position uses `active_experts` (seqloom/nn/layers/experts.py).
 """
 
 from collections.abc import Sequence
@@ -15,12 +18,13 @@ from torch import Tensor, nn
 from seqloom.contracts import Encoder
 from seqloom.nn.attention.multihead import mask_bias
 from seqloom.nn.layers.embedding import AddPositions, input_layer
+from seqloom.nn.layers.experts import Routing, expert_maps
 from seqloom.nn.layers.positions import Learned, Sinusoidal
 from seqloom.nn.layers.transformer import Norm, TransformerLayer
 from seqloom.nn.ops.halting import Halting
 from seqloom.nn.ops.mean import masked_mean
 from seqloom.nn.ops.packing import Packing
-from seqloom.types import Memory, Padded, State
+from seqloom.types import COST, Memory, Padded, State
 
 
 class Transformer(Encoder):
@@ -41,15 +45,27 @@ class Transformer(Encoder):
         longest: int = 512,
         adaptive: bool = False,
         epsilon: float = 0.01,
+        experts: int = 0,
+        active_experts: int = 2,
     ):
         super().__init__()
+        if adaptive and experts:
+            raise ValueError("experts do not work with adaptive = true: leave one of them out")
         self.output_size = size
         self.embedding = input_layer(vocabulary, features, size, scaled=True)
         self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
-                TransformerLayer(size=size, heads=heads, hidden=hidden, dropout=dropout, norm=norm)
+                TransformerLayer(
+                    size=size,
+                    heads=heads,
+                    hidden=hidden,
+                    dropout=dropout,
+                    norm=norm,
+                    experts=experts,
+                    active_experts=active_experts,
+                )
                 for _ in range(1 if adaptive else layers)
             ),
         )
@@ -68,15 +84,22 @@ class Transformer(Encoder):
         return Memory(states, source.lengths, {"summary": summary}, extra)
 
     def run_layers(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
-        """Run all layers: the last output, and on request the attention of each layer."""
+        """Run all layers: the last output, costs of experts, and on request attention and experts of each layer."""
         visible = None if packing.full else mask_bias(packing.mask)
         values = self.positioned(embedded, packing.offsets())
         weights: list[Tensor] = []
-        for layer in self.layers:
-            values, weight = layer.encode(values, packing, visible, attention)
+        routings: dict[str, Routing] = {}
+        for number, layer in enumerate(self.layers):
+            values, weight, routing = layer.encode(values, packing, visible, attention)
             if weight is not None:
                 weights.append(weight)
-        return values, {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
+            if routing is not None:
+                routings[f"layers.{number}"] = routing
+        extra: State = {"attention": torch.stack(weights, dim=1)} if attention else {}  # (B, layers, heads, T, T)
+        if routings:
+            extra[COST] = {part: routing.costs(packing) for part, routing in routings.items()}
+            extra |= {"experts": expert_maps(routings, packing)} if attention else {}
+        return values, extra
 
     def ponder(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
         """Repeat one layer; also returns its cost per source, and on request the attention and steps per position."""
@@ -89,7 +112,7 @@ class Transformer(Encoder):
         def step(number: int, state: State, running: Tensor) -> tuple[Tensor, State]:
             before = state["values"]
             times = self.times(torch.tensor(number, device=encodings.device))
-            values, weight = layer.encode(before + (encodings + times).to(before.dtype), packing, visible, attention)
+            values, weight, _ = layer.encode(before + (encodings + times).to(before.dtype), packing, visible, attention)
             if weight is not None:
                 weights.append(weight)
             values = torch.where(running[:, None], values, before)
@@ -97,7 +120,7 @@ class Transformer(Encoder):
 
         result = self.halting(step, {"values": start}, len(start))
         spent = {"ponder": result.ponder, "steps": result.steps}
-        extra: State = {"cost": {name: packing.unpack(each).sum(1) for name, each in spent.items()}}  # (B,) each
+        extra: State = {COST: {name: packing.unpack(each).sum(1) for name, each in spent.items()}}  # (B,) each
         if attention:
             extra["attention"] = torch.stack(weights, dim=1)
             extra["steps"] = packing.unpack(result.steps)[:, :, None]  # (B, T, 1)

@@ -53,8 +53,8 @@ def count_vectors(layers: State) -> int:
 
 
 def without_costs(state: State) -> State:
-    """The entries of a cell's state that are vectors, (rows, size): all but its costs."""
-    return {name: value for name, value in state.items() if name != "cost"}
+    """The entries of a layer's state that are vectors, (rows, size): all but costs, which are nested."""
+    return {name: value for name, value in state.items() if not isinstance(value, dict)}
 
 
 def vector_sizes(layers: State) -> dict[str, int]:

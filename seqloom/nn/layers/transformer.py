@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.nn.attention.multihead import MultiHead, fold_rows, unfold_rows
+from seqloom.nn.layers.experts import Experts, Routing
 from seqloom.nn.layers.kv_cache import KVCache
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.nn.ops.linear import Linear
@@ -49,7 +50,7 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Self-attention, attention to a memory if there is one, feed-forward."""
+    """Self-attention, attention to a memory if there is one, feed-forward or with `experts` a mixture of these."""
 
     def __init__(
         self,
@@ -60,6 +61,8 @@ class TransformerLayer(nn.Module):
         memory_size: int = 0,
         dropout: float = 0.0,
         norm: Norm = "pre",
+        experts: int = 0,
+        active_experts: int = 2,
     ):
         super().__init__()
         self.self_attention = MultiHead(query_size=size, memory_size=size, heads=heads, dropout=dropout)
@@ -67,19 +70,28 @@ class TransformerLayer(nn.Module):
         if memory_size:
             self.cross_attention = MultiHead(query_size=size, memory_size=memory_size, heads=heads, dropout=dropout)
             self.cross_residual = Residual(size=size, norm=norm, dropout=dropout)
-        self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout)
+        self.feed_forward: FeedForward | Experts
+        if experts:
+            self.feed_forward = Experts(
+                size=size, experts=experts, active_experts=active_experts, hidden=hidden, dropout=dropout
+            )
+        else:
+            self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout)
         self.feed_residual = Residual(size=size, norm=norm, dropout=dropout)
 
     def encode(
         self, values: Tensor, packing: Packing, bias: Tensor | None, weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
-        """Self-attention under a bias.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)"""
-        values, _, weight = self.extend(values, packing, bias, None, weights)
-        return values, weight
+    ) -> tuple[Tensor, Tensor | None, Routing | None]:
+        """Self-attention under a bias.  (N, size), bias (B, 1, 1 or T, T) -> (N, size), (B, heads, T, T)
+
+        The last is which experts the positions used, if there are any.
+        """
+        values, _, weight, routing = self.extend(values, packing, bias, None, weights)
+        return values, weight, routing
 
     def extend(
         self, values: Tensor, packing: Packing, bias: Tensor | None, past: Tensor | None, weights: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None, Routing | None]:
         """The same after earlier positions, whose keys and values are `past` (2, B, heads, t, d); also returns all."""
         attention, entered = self.self_attention, self.self_residual.enter(values)
         query, keys, states = attention.queries_keys_values(entered, packing)
@@ -87,7 +99,8 @@ class TransformerLayer(nn.Module):
             keys, states = torch.cat([past[0], keys], dim=2), torch.cat([past[1], states], dim=2)
         context, weight = attention.attend(query, keys, states, bias, weights=weights)
         values = self.self_residual.leave(values, attention.output(packing.pack_heads(context)))
-        return self.feed(values), (keys, states), weight
+        values, routing = self.feed(values)
+        return values, (keys, states), weight, routing
 
     def decode(
         self,
@@ -97,7 +110,7 @@ class TransformerLayer(nn.Module):
         cache: KVCache,
         number: int,
         weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Routing | None]:
         """New positions attend those before them and the memory. The cache has room for them; this is layer `number`.
 
         (N, size) -> (N, size), and the weights on the memory (rows, heads, U, T) and on nodes (rows, heads, U, nodes).
@@ -115,7 +128,13 @@ class TransformerLayer(nn.Module):
             change, cross_weight = self.cross_attention.attend_memory(entered, packing, memory, weights)
             values = self.cross_residual.leave(values, change)
         self_weight = None if self_weight is None else unfold_rows(self_weight, packing.width)
-        return self.feed(values), cross_weight, self_weight
+        values, routing = self.feed(values)
+        return values, cross_weight, self_weight, routing
 
-    def feed(self, values: Tensor) -> Tensor:
-        return self.feed_residual.leave(values, self.feed_forward(self.feed_residual.enter(values)))
+    def feed(self, values: Tensor) -> tuple[Tensor, Routing | None]:
+        entered, routing = self.feed_residual.enter(values), None
+        if isinstance(self.feed_forward, Experts):
+            change, routing = self.feed_forward(entered)
+        else:
+            change = self.feed_forward(entered)
+        return self.feed_residual.leave(values, change), routing

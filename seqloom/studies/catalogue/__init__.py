@@ -2,6 +2,7 @@
 
 from seqloom.studies.catalogue.cells import STUDIES as CELLS
 from seqloom.studies.catalogue.copying import STUDIES as COPYING
+from seqloom.studies.catalogue.experts import STUDIES as EXPERTS
 from seqloom.studies.catalogue.front_door import STUDIES as FRONT_DOOR
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
@@ -22,5 +23,6 @@ STUDIES: dict[str, Study] = {
     **COPYING,
     **STORIES,
     **PONDERING,
+    **EXPERTS,
     **FRONT_DOOR,
 }

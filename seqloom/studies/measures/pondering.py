@@ -20,7 +20,7 @@ def by_difficulty(*bounds: int) -> Callable[[Predictor, Splits], Measures]:
     def measure(model: Predictor, data: Splits) -> Measures:
         import torch
 
-        from seqloom.types import Padded
+        from seqloom.types import Padded, sum_costs
 
         examples = test_examples(model, data)
         source = model.task.source
@@ -32,7 +32,7 @@ def by_difficulty(*bounds: int) -> Callable[[Predictor, Splits], Measures]:
             for first in range(0, len(sources), 500):
                 read = Padded.stack([source.read(each) for each in sources[first : first + 500]])
                 memory = model.model.encode(read.to(model.device))
-                steps += memory.extra["cost"]["steps"].tolist()
+                steps += sum_costs(memory.costs)["steps"].tolist()
         numbers = [sum(part != "0" for part in each.split(",")) for each in sources]
         found: Measures = {"error": 100 * sum(wrong) / len(wrong), "steps": sum(steps) / len(steps)}
         for low, high in zip((1, *bounds), (*bounds, max(numbers) + 1)):
@@ -64,7 +64,7 @@ def steps_per_character(model: Predictor, text: str, parts: int = 1) -> list[flo
     """Steps taken on reading each character, the text cut into equal parts; [] if the cell does not count steps."""
     import torch
 
-    from seqloom.types import Memory, costs
+    from seqloom.types import Memory, costs, sum_costs
 
     decoder, task = model.model.decoder, cast(Any, model.task)
     tokens = torch.as_tensor(task.encode(text), device=model.device)
@@ -75,7 +75,7 @@ def steps_per_character(model: Predictor, text: str, parts: int = 1) -> list[flo
     with torch.no_grad():
         for token in columns.unbind(1):
             _, state = decoder.step(token, state, memory)
-            sums.append(costs(state).get("steps"))
+            sums.append(sum_costs(costs(state)).get("steps"))
     if sums[0] is None:
         return []
     return torch.stack(sums, dim=1).diff(dim=1, prepend=torch.zeros_like(sums[0])[:, None]).flatten().tolist()
