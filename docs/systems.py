@@ -62,7 +62,7 @@ class System:
         if not self.study:
             return "-"
         found = record(self.study)
-        if found is None:
+        if found is None or self.variant in found.get("missing", []):
             return "not run yet"
         figure, value = headline(found, self.variant, self.figure)
         gates = [gate for gate in found["gates"] if concerns(gate["text"], self.variant, found)]
@@ -102,13 +102,13 @@ Reversed source | 002 | nn/encoders/recurrent.py | | addition | addition / rever
 Context at every step | 003 | nn/decoders/recurrent.py | Cho et al. | addition | addition / reversed and fed
 Bidirectional encoder | 001 | nn/encoders/recurrent.py | Bahdanau | g2p-lstm | g2p-lstm
 Deep residual LSTMs (GNMT) | 000 | nn/decoders/gnmt.py | | gnmt | gnmt
-Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-att |
+Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-att | translation / Deep-Att + PosUnk
 Refinement for GLEU (GNMT) | 000 | metrics/gleu.py | | gnmt-refined | gnmt-refined / refined
 SCAN commands, LSTM | - | nn/decoders/recurrent.py | | scan-lstm | scan / lstm simple
-ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | $ train multi30k-conv-s2s
+ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | translation / ConvS2S
 SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | $ train scan-conv-s2s
-ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | $ train multi30k-byte-net
-Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | $ predict RUN RUN
+ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | translation / ByteNet
+Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | translation / Transformer, ConvS2S
 ## Attention
 Additive | 001 to 004 | nn/attention/additive.py | | dates | dates-attention / attention | alignment.png
 Dates, the demo | - | nn/attention/additive.py | | dates | dates
