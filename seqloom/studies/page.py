@@ -59,10 +59,13 @@ def section(record: Record, out: Path) -> list[str]:
     """A study of several runs: a table, the gates, and the picture if there is one."""
     metrics = list(dict.fromkeys(metric for row in record["rows"] for metric in row["measured"]))
     lines = [f"## {record['name']}", "", f"{record['about']}. `{record['command']}`", ""]
-    lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
+    counted = any("train_flops" in row for row in record["rows"])  # older records have no FLOPs
+    heads = [*metrics, *(["training FLOPs"] if counted else []), "training"]
+    lines += [f"| | {' | '.join(heads)} |", f"|{'---|' * (len(heads) + 1)}"]
     for variant, measured in estimates(record).items():
         values = [str(measured.get(metric, "-")) for metric in metrics]
         row = by_variant(record)[variant][0]
+        values += [flops(row)] if counted else []
         lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
     lines += ["", *(f"- {line}" for line in [*paired_differences(record), *gate_lines(record)])]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
@@ -127,6 +130,10 @@ def verdict(met: bool) -> str:
     return "met" if met else "**not met**"
 
 
+def flops(row: Record) -> str:
+    return f"{row['train_flops']:.2g}" if "train_flops" in row else "-"
+
+
 def training(record: Record, row: Record) -> str:
     of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
     seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
@@ -136,4 +143,5 @@ def training(record: Record, row: Record) -> str:
     return (
         f"{row['train_examples']:,} examples, {row['epochs']:g} epochs, {row['train_minutes']:g} min on "
         f"{threads} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
+        + (f", {flops(row)} FLOPs" if "train_flops" in row and not has_section(record) else "")
     )

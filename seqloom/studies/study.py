@@ -188,6 +188,7 @@ class Study:
 
     def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> Row:
         """Train and measure one run, or measure an ensemble."""
+        from seqloom.analysis.cost import training_flops
         from seqloom.predictor import Predictor
 
         variant = self.variants[label]
@@ -195,7 +196,8 @@ class Study:
         if variant.ensemble:
             folders = [self.initial(name, member, out, seed) for member in variant.ensemble]
             model = Predictor.load(folders, "cpu")
-            trained = {"ensemble": list(variant.ensemble)}
+            flops = sum(map(training_flops, folders))
+            trained = {"ensemble": list(variant.ensemble), "train_flops": float(f"{flops:.3g}")}
         else:
             model = self.train(name, label, out, settings, data, seed)
             trained = training_row(model, self.folder(name, label, out, seed))
@@ -242,6 +244,7 @@ class Study:
 
 def training_row(model: Predictor, folder: Path) -> Row:
     """What a record says of a training."""
+    from seqloom.analysis.cost import training_flops
     from seqloom.storage.environment import stored_threads
 
     assert model.summary is not None
@@ -250,6 +253,7 @@ def training_row(model: Predictor, folder: Path) -> Row:
         "epochs": round(model.summary.epochs, 2),
         "steps": model.summary.steps,
         "train_minutes": round(model.summary.seconds / 60, 1),
+        "train_flops": float(f"{training_flops(folder):.3g}"),
         "threads": stored_threads(folder),
     }
 

@@ -59,6 +59,7 @@ def test_an_ensemble_of_two_variants_is_measured_and_nothing_is_trained(tmp_path
     record = study.reproduce("few", tmp_path, SMALL)
     first, second, both = record["rows"]
     assert both["parameters"] == first["parameters"] + second["parameters"]
+    assert both["train_flops"] == pytest.approx(first["train_flops"] + second["train_flops"], rel=0.01)
     folders = study.folders("few", tmp_path)
     assert [folder.name for folder in folders] == ["first", "second"]
     together = Predictor.load(folders, "cpu").evaluate(study.data(tmp_path / "runs" / "data").test)
@@ -66,7 +67,10 @@ def test_an_ensemble_of_two_variants_is_measured_and_nothing_is_trained(tmp_path
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "few.json").write_text(json.dumps(record))
     write_page(tmp_path)
-    assert "none: the runs of first and second" in (tmp_path / "docs" / "results.md").read_text()
+    page = (tmp_path / "docs" / "results.md").read_text()
+    assert "none: the runs of first and second" in page
+    assert "| training FLOPs | training |" in page
+    assert f"| {first['train_flops']:.2g} |" in page
 
 
 def test_finished_rows_are_kept_when_a_later_variant_is_interrupted(
