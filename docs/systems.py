@@ -62,7 +62,7 @@ class System:
         if not self.study:
             return "-"
         found = record(self.study)
-        if found is None or self.variant in found.get("missing", []):
+        if found is None or (self.variant and self.variant not in {row["variant"] for row in found["rows"]}):
             return "not run yet"
         figure, value = headline(found, self.variant, self.figure)
         gates = [gate for gate in found["gates"] if concerns(gate["text"], self.variant, found)]
@@ -106,7 +106,7 @@ Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-
 Refinement for GLEU (GNMT) | 000 | metrics/gleu.py | | gnmt-refined | gnmt-refined / refined
 SCAN commands, LSTM | - | nn/decoders/recurrent.py | | scan-lstm | scan / lstm simple
 ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | translation / ConvS2S
-SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | $ train scan-conv-s2s
+SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | scan / conv-s2s simple
 ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | translation / ByteNet
 Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | translation / Transformer, ConvS2S
 ## Attention
