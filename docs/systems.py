@@ -62,7 +62,7 @@ class System:
         if not self.study:
             return "-"
         found = record(self.study)
-        if found is None:
+        if found is None or (self.variant and self.variant not in {row["variant"] for row in found["rows"]}):
             return "not run yet"
         figure, value = headline(found, self.variant, self.figure)
         gates = [gate for gate in found["gates"] if concerns(gate["text"], self.variant, found)]
@@ -102,13 +102,13 @@ Reversed source | 002 | nn/encoders/recurrent.py | | addition | addition / rever
 Context at every step | 003 | nn/decoders/recurrent.py | Cho et al. | addition | addition / reversed and fed
 Bidirectional encoder | 001 | nn/encoders/recurrent.py | Bahdanau | g2p-lstm | g2p-lstm
 Deep residual LSTMs (GNMT) | 000 | nn/decoders/gnmt.py | | gnmt | gnmt
-Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-att |
+Fast-forward LSTMs (Deep-Att) | 000 | nn/encoders/deep_att.py | | multi30k-deep-att | translation / Deep-Att + PosUnk
 Refinement for GLEU (GNMT) | 000 | metrics/gleu.py | | gnmt-refined | gnmt-refined / refined
 SCAN commands, LSTM | - | nn/decoders/recurrent.py | | scan-lstm | scan / lstm simple
-ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | $ train multi30k-conv-s2s
-SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | $ train scan-conv-s2s
-ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | $ train multi30k-byte-net
-Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | $ predict RUN RUN
+ConvS2S | 000 | nn/decoders/conv_s2s.py | Gehring | multi30k-conv-s2s | translation / ConvS2S
+SCAN commands, ConvS2S | 000 | nn/encoders/conv_s2s.py | Gehring | scan-conv-s2s | scan / conv-s2s simple
+ByteNet | 000 | nn/decoders/byte_net.py | Kalchbrenner | multi30k-byte-net | translation / ByteNet
+Ensemble | 000 | nn/combine/ensemble.py | Sutskever | | translation / Transformer, ConvS2S
 ## Attention
 Additive | 001 to 004 | nn/attention/additive.py | | dates | dates-attention / attention | alignment.png
 Dates, the demo | - | nn/attention/additive.py | | dates | dates
@@ -167,7 +167,7 @@ Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | pari
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
 Adaptive depth | - | nn/encoders/transformer.py | Dehghani | | $ train scan-transformer --set encoder.adaptive=true
 Mixture of experts | 000 | nn/layers/experts.py | | piecewise | experts / experts
-Mixture of experts, translation | 000 | nn/layers/experts.py | | multi30k-experts | $ train multi30k-experts
+Mixture of experts, translation | 000 | nn/layers/experts.py | | multi30k-experts | translation / MoE
 Labels of sentences | - | nn/heads/label.py | | labels | trec / 3 minutes / accuracy
 Labels of sentences, opinions | - | nn/heads/label.py | | labels | sst2 / 5 minutes / accuracy
 Tags of words, random field | - | nn/heads/tags.py | | tags | chunks / 8 minutes / chunk_f1
@@ -199,7 +199,6 @@ Lip reading (watch, listen, attend and spell) | Chung et al. 2017 | 000
 PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
-Mixture of experts | Shazeer et al. 2017 | 000
 MultiModel | Kaiser et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
 Parsing and summarisation as tasks | - | 000

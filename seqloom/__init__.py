@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.version import __version__
 
-__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "load", "testing"]
+__all__ = ["Predictor", "SeqloomError", "__version__", "compare", "diagnose", "fit", "info", "load", "testing"]
 
 if TYPE_CHECKING:
     import seqloom.testing as testing
     from seqloom.analysis.compare import compare
     from seqloom.analysis.diagnosis.diagnose import diagnose
+    from seqloom.analysis.info import info
     from seqloom.engines.load import load
     from seqloom.errors import SeqloomError
     from seqloom.predictor import Predictor
@@ -29,6 +30,7 @@ HOMES = {
     "compare": "analysis.compare",
     "diagnose": "analysis.diagnosis.diagnose",
     "fit": "train.fit",
+    "info": "analysis.info",
     "load": "engines.load",
 }
 

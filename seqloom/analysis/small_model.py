@@ -89,15 +89,23 @@ def stand_in(codec: Codec | None) -> Any:
 class Examples:
     """Random examples, read as a corpus is. `chooses` and `nested` are those of a Codec."""
 
-    def __init__(self, source: Any, target: Any, lengths: Sequence[int], chooses: str = "", nested: bool = False):
+    def __init__(
+        self,
+        source: Any,
+        target: Any,
+        lengths: Sequence[int],
+        chooses: str = "",
+        nested: bool = False,
+        sources: Sequence[int] = SOURCES,
+    ):
         self.targets = [random_value(target, length) for length in lengths]
-        self.sources = [source and random_value(source, length, WORDS if nested else ()) for length in SOURCES]
+        self.sources = [source and random_value(source, length, WORDS if nested else ()) for length in sources]
         for output, value in zip(self.targets, self.sources):
             if chooses == "places":
                 output[:] = target.vocabulary + torch.randint(len(value), (len(output),)).numpy()
             elif chooses == "copies":  # the first word of each is in no vocabulary
                 output[0], value[0] = target.vocabulary, source.vocabulary
-        self.lengths = np.array([[length, len(target)] for length, target in zip(SOURCES, self.targets)])
+        self.lengths = np.array([[length, len(target)] for length, target in zip(sources, self.targets)])
 
     def __getitem__(self, row: int) -> tuple[np.ndarray | None, np.ndarray]:
         return self.sources[row], self.targets[row]

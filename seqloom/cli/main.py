@@ -31,6 +31,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "recipes": ("check", "List the recipes that come with Seqloom."),
     "gradcheck": ("gradients", "Check every gradient of a recipe's model against finite differences."),
     "gradients": ("gradients", "Plot how far back a recurrent cell learns: |dL/dh| by distance."),
+    "info": ("info", "Print how large a run or a recipe is and what it costs: parameters, memory, FLOPs, speed."),
     "compare": ("compare", "Compare runs: recipes, results and learning curves."),
     "average": ("average", "Average the newest checkpoints of a run into another run."),
     "export": ("export", "Export a run to a folder that predicts without torch."),

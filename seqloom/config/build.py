@@ -76,8 +76,9 @@ def assemble_model(recipe: Recipe, source_codec: Codec | None, target_codec: Cod
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
+    first = task.first_input(recipe.get("task", {}))
     offered: Recipe = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
-    offered |= {"memory_size": memory_size, "bos": task.bos, "eos": task.eos, "pad": PAD, "blank": PAD, "unk": UNK}
+    offered |= {"memory_size": memory_size, "bos": first, "eos": task.eos, "pad": PAD, "blank": PAD, "unk": UNK}
     offered |= {name: getattr(source_codec, name.removeprefix("source_"), None) for name in OF_SOURCE}
     if "written" in parameters(find("decoders", type_of(recipe["decoder"]), "decoder.type", trust)):
         offered["written"] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -101,8 +101,13 @@ class Task(ABC):
     writes_unknown: bool = False  # outputs may hold the unknown token
     carry: bool = False  # a batch starts from the state that the batch before left
     window: int = 0  # tokens of a running text per pass
-    bos: ClassVar[int]  # the decoder's first input
+    bos: int  # the decoder's first input
     eos: ClassVar[int | None]  # the token that ends an output; None: only its length does
+
+    @classmethod
+    def first_input(cls, table: Mapping[str, Any]) -> int:
+        """`bos` of a task with these settings, before it is built."""
+        return cls.bos
 
     @abstractmethod
     def plan(self, lengths: Any, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> Any:

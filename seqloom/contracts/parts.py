@@ -250,6 +250,11 @@ class Online(Decoder):
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         return Stepper.__call__(self, memory, inputs, state, attention)
 
+    def suit(self, task: Task, encoder: Encoder | None) -> None:
+        super().suit(task, encoder)
+        if task.bos == task.eos:
+            raise ValueError('tells its first input from the end of a source: set task.start = "bos"')
+
     @property
     def blank(self) -> int:
         return self.blanks[0]

@@ -16,7 +16,7 @@ def write_page(out: Path) -> None:
     """The page of all studies in a folder; results of benchmarks, attacks and mutations are there, too."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((out / "results").glob("*.json"))]
     records = [each for each in found if str(each.get("command")).startswith("seqloom reproduce")]
-    single = [each for each in records if len(each["rows"]) == 1]
+    single = [each for each in records if not has_section(each)]
     lines = [
         "# Results",
         "",
@@ -29,7 +29,7 @@ def write_page(out: Path) -> None:
     ]
     lines += [table_row(each, out) for each in single]
     for each in records:
-        if len(each["rows"]) > 1:
+        if has_section(each):
             lines += ["", *section(each, out)]
     signatures = {each["name"]: each["signature"] for each in records if each.get("signature")}
     if signatures:
@@ -50,17 +50,26 @@ def table_row(record: Record, out: Path) -> str:
     return f"| {title} | {measured} | {gates} | {training(record, row)} | {record['published']} |"
 
 
+def has_section(record: Record) -> bool:
+    """Whether it is a study of several runs, also where only one was made yet."""
+    return len(record["rows"]) > 1 or "missing" in record
+
+
 def section(record: Record, out: Path) -> list[str]:
     """A study of several runs: a table, the gates, and the picture if there is one."""
     metrics = list(dict.fromkeys(metric for row in record["rows"] for metric in row["measured"]))
     lines = [f"## {record['name']}", "", f"{record['about']}. `{record['command']}`", ""]
-    lines += [f"| | {' | '.join(metrics)} | training |", f"|{'---|' * (len(metrics) + 2)}"]
+    counted = any("train_flops" in row for row in record["rows"])  # older records have no FLOPs
+    heads = [*metrics, *(["training FLOPs"] if counted else []), "training"]
+    lines += [f"| | {' | '.join(heads)} |", f"|{'---|' * (len(heads) + 1)}"]
     for variant, measured in estimates(record).items():
         values = [str(measured.get(metric, "-")) for metric in metrics]
         row = by_variant(record)[variant][0]
+        values += [flops(row)] if counted else []
         lines.append(f"| {variant} | {' | '.join(values)} | {training(record, row)} |")
     lines += ["", *(f"- {line}" for line in [*paired_differences(record), *gate_lines(record)])]
     lines += [f"- published: {record['published']}"] if record["published"] != "none" else []
+    lines += [f"- not run yet: {', '.join(record['missing'])}"] if "missing" in record else []
     if has_picture(record, out):
         lines += ["", f"![Picture of {record['name']}](images/{record['name']}.png)"]
     return lines
@@ -121,11 +130,18 @@ def verdict(met: bool) -> str:
     return "met" if met else "**not met**"
 
 
+def flops(row: Record) -> str:
+    return f"{row['train_flops']:.2g}" if "train_flops" in row else "-"
+
+
 def training(record: Record, row: Record) -> str:
     of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
     seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
+    if "ensemble" in row:
+        return f"none: the runs of {' and '.join(row['ensemble'])}, {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
     threads = row.get("threads", record["threads"])  # older records have those of the measuring process only
     return (
         f"{row['train_examples']:,} examples, {row['epochs']:g} epochs, {row['train_minutes']:g} min on "
         f"{threads} thread(s), {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
+        + (f", {flops(row)} FLOPs" if "train_flops" in row and not has_section(record) else "")
     )

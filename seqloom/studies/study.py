@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from seqloom.errors import SeqloomError
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor
 
+Row = dict[str, Any]  # of a record: one run and its measures
 Measures = dict[str, float]
 Measured = Mapping[str, Measures]  # by the name of a variant
 
@@ -71,13 +72,14 @@ def lead(bound: float, metric: str, better: str, worse: str, stricter: float | N
 
 @dataclass(frozen=True)
 class Variant:
-    """How one run of a study differs: other settings, another recipe, or other data."""
+    """How one run of a study differs: other settings, another recipe, or other data; or an ensemble of other runs."""
 
     settings: tuple[str, ...] = ()
     recipe: str | None = None
     data: Callable[[Path], Splits] | None = None
     init: str = ""  # the variant whose run of the same seed it starts from; "STUDY/": the run of another study
-    minutes: float | None = None  # what a newcomer types: no recipe, and so many minutes
+    minutes: float | None = None  # its recipe fitted to so many minutes; without one, what a newcomer types: no recipe
+    ensemble: tuple[str, ...] = ()  # the variants whose runs of the same seed it is made of; nothing is trained
 
 
 @dataclass(frozen=True)
@@ -97,19 +99,46 @@ class Study:
     shown: Callable[[Predictor, Splits], dict[str, Any]] | None = None  # what else the picture needs of each run
     choose: str = ""  # the measure by which the lowest run of several seeds counts; "": the mean of all counts
 
-    def reproduce(self, name: str, out: Path, settings: list[str]) -> dict[str, Any]:
-        """Train what is not trained yet, measure everything, and return the record."""
+    def reproduce(
+        self,
+        name: str,
+        out: Path,
+        settings: list[str],
+        only: Collection[str] = (),
+        before: Iterable[Row] = (),
+        keep: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
+        """Train what is not trained yet, measure everything, and return the record.
+
+        With `only`, just these variants. Rows that were measured `before` stay until they are measured again, and
+        `keep` is given a record after each row, so that none is lost when a later one is interrupted.
+        """
+        rows = {(row["variant"], row["seed"] if self.seeds else None): row for row in before}
+        rows = {key: row for key, row in rows.items() if key[0] in self.variants}
+        for seed in self.seeds or (None,):
+            for label in self.variants:
+                if not only or label in only:
+                    rows[label, seed] = self.row(name, label, out, settings, seed)
+                    if keep is not None:
+                        keep(self.record(name, settings, [*rows.values()]))
+        return self.record(name, settings, [*rows.values()])
+
+    def record(self, name: str, settings: list[str], rows: list[Row]) -> dict[str, Any]:
+        """What results/NAME.json holds."""
         import torch
 
-        rows = [self.row(name, label, out, settings, seed) for seed in self.seeds or (None,) for label in self.variants]
-        rows.sort(key=lambda row: list(self.variants).index(row["variant"]))
+        found = {row["variant"] for row in rows}
+        rows = sorted(rows, key=lambda row: list(self.variants).index(row["variant"]))
         if self.choose:
-            rows = [{**row, "chosen": row is lowest(rows, row["variant"], self.choose)} for row in rows]
+            chosen = {label: lowest(rows, label, self.choose) for label in found}
+            rows = [{**row, "chosen": row is chosen[row["variant"]]} for row in rows]
+        missing = [label for label in self.variants if label not in found]
         return {
             "name": name,
             "about": self.about,
-            "command": " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)]),
+            "command": command(name, settings),
             "rows": rows,
+            **({"missing": missing} if missing else {}),
             "gates": self.judge(rows),
             "published": self.published,
             "signature": bleu_signature() if any("bleu" in row["measured"] for row in rows) else "",
@@ -118,11 +147,21 @@ class Study:
             "python": platform.python_version(),
         }
 
-    def judge(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The gates, each with its figure and whether it is met."""
-        counted = [row for row in rows if row.get("chosen", True)]
-        measured = {label: means([row for row in counted if row["variant"] == label]) for label in self.variants}
-        return [gate.record(measured) for gate in self.gates]
+    def judge(self, rows: list[Row]) -> list[dict[str, Any]]:
+        """The gates, each with its figure and whether it is met; not those of variants that are not measured yet."""
+        measured = {
+            label: means(found)
+            for label in self.variants
+            if (found := [row for row in rows if row["variant"] == label and row.get("chosen", True)])
+        }
+        judged = []
+        for gate in self.gates:
+            try:
+                judged.append(gate.record(measured))
+            except KeyError:
+                if len(measured) == len(self.variants):
+                    raise
+        return judged
 
     def folder(self, name: str, label: str, out: Path, seed: int | None = None) -> Path:
         """The folder of one run."""
@@ -131,43 +170,37 @@ class Study:
         return folder if seed is None else folder / f"seed-{seed}"
 
     def initial(self, name: str, init: str, out: Path, seed: int | None) -> Path:
-        """The folder of the run that another starts from."""
+        """The folder of the run that another starts from, or is made of."""
         study, _, label = init.rpartition("/")
         folder = self.folder(study or name, label, out, seed)
-        if study and not (folder / "format.json").exists():
+        if not (folder / "format.json").exists():
+            what, only = (study, "") if study else (label, f' --only "{label}"')
             raise SeqloomError(
-                f"{name} starts from the run of {study}, which is not there: first run seqloom reproduce {study}"
+                f"{name} starts from the run of {what}, which is not there: first run "
+                f"seqloom reproduce {study or name}{only}"
             )
         return folder
 
     def folders(self, name: str, out: Path) -> list[Path]:
         """The folders of all runs."""
-        return [self.folder(name, label, out, seed) for label in self.variants for seed in self.seeds or (None,)]
+        trained = [label for label, variant in self.variants.items() if not variant.ensemble]
+        return [self.folder(name, label, out, seed) for label in trained for seed in self.seeds or (None,)]
 
-    def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> dict[str, Any]:
-        """Train and measure one run."""
-        from seqloom.storage.environment import stored_threads
-        from seqloom.train.fit import fit
+    def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> Row:
+        """Train and measure one run, or measure an ensemble."""
+        from seqloom.analysis.cost import training_flops
+        from seqloom.predictor import Predictor
 
         variant = self.variants[label]
-        folder = self.folder(name, label, out, seed)
-        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
-        if variant.init:
-            own.append(f"init={self.initial(name, variant.init, out, seed)}")
         data = (variant.data or self.data)(out / "runs" / "data")
-        resume = (folder / "format.json").exists()
-        model = fit(
-            data.train,
-            None if variant.minutes else variant.recipe or self.recipe,
-            out=folder,
-            valid=data.valid,
-            settings=[*own, *settings],
-            minutes=None if resume else variant.minutes,
-            as_written=not variant.minutes,
-            resume=resume,
-        )
-        if model.summary is None or model.summary.stopped == "interrupted":
-            raise SeqloomError(f"{name} was interrupted and saved: run the same command to resume it")
+        if variant.ensemble:
+            folders = [self.initial(name, member, out, seed) for member in variant.ensemble]
+            model = Predictor.load(folders, "cpu")
+            flops = sum(map(training_flops, folders))
+            trained = {"ensemble": list(variant.ensemble), "train_flops": float(f"{flops:.3g}")}
+        else:
+            model = self.train(name, label, out, settings, data, seed)
+            trained = training_row(model, self.folder(name, label, out, seed))
         began = time.monotonic()
         measured = (self.measure or evaluate_test_set)(model, data)
         return {
@@ -175,24 +208,67 @@ class Study:
             "settings": list(variant.settings),
             "seed": model.recipe["seed"],
             "parameters": sum(value.numel() for value in model.model.parameters()),
-            "train_examples": model.summary.examples,
-            "epochs": round(model.summary.epochs, 2),
-            "steps": model.summary.steps,
-            "train_minutes": round(model.summary.seconds / 60, 1),
-            "threads": stored_threads(folder),
+            **trained,
             "test_seconds": round(time.monotonic() - began, 1),
             "search": model.recipe["search"],
             "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
             **({"shown": self.shown(model, data)} if self.shown else {}),
         }
 
+    def train(
+        self, name: str, label: str, out: Path, settings: list[str], data: Splits, seed: int | None = None
+    ) -> Predictor:
+        """Train one run, or go on with it; one that is complete stays as it is."""
+        from seqloom.train.fit import fit
 
-def lowest(rows: list[dict[str, Any]], label: str, measure: str) -> dict[str, Any]:
+        variant, folder = self.variants[label], self.folder(name, label, out, seed)
+        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
+        if variant.init:
+            own.append(f"init={self.initial(name, variant.init, out, seed)}")
+        resume = (folder / "format.json").exists()
+        newcomer = variant.minutes is not None and variant.recipe is None
+        model = fit(
+            data.train,
+            None if newcomer else variant.recipe or self.recipe,
+            out=folder,
+            valid=data.valid,
+            settings=[*own, *settings],
+            minutes=None if resume and newcomer else variant.minutes,
+            as_written=variant.minutes is None,
+            resume=resume,
+        )
+        if model.summary is None or model.summary.stopped == "interrupted":
+            raise SeqloomError(f"{name} was interrupted and saved: run the same command to resume it")
+        return model
+
+
+def training_row(model: Predictor, folder: Path) -> Row:
+    """What a record says of a training."""
+    from seqloom.analysis.cost import training_flops
+    from seqloom.storage.environment import stored_threads
+
+    assert model.summary is not None
+    return {
+        "train_examples": model.summary.examples,
+        "epochs": round(model.summary.epochs, 2),
+        "steps": model.summary.steps,
+        "train_minutes": round(model.summary.seconds / 60, 1),
+        "train_flops": float(f"{training_flops(folder):.3g}"),
+        "threads": stored_threads(folder),
+    }
+
+
+def command(name: str, settings: list[str]) -> str:
+    """What a person types for a record."""
+    return " ".join(["seqloom reproduce", name, *(f"--set {each}" for each in settings)])
+
+
+def lowest(rows: list[Row], label: str, measure: str) -> Row:
     """The run of a variant with the lowest value of a measure."""
     return min((row for row in rows if row["variant"] == label), key=lambda row: row["measured"][measure])
 
 
-def means(rows: list[dict[str, Any]]) -> Measures:
+def means(rows: list[Row]) -> Measures:
     """The mean of each measure over seeds."""
     return {metric: sum(row["measured"][metric] for row in rows) / len(rows) for metric in rows[0]["measured"]}
 

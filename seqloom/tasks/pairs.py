@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
 
 RULES: dict[str, type[PlaceRule]] = {"tour": Tour, "ring": Ring, "triangles": Triangles}
+STARTS = {"bos": BOS, "eos": EOS}
 
 
 class Pairs(Task):
@@ -33,7 +34,8 @@ class Pairs(Task):
 
     With `bag` an output is a permutation of its source: the same tokens, equally often. With `copy` words outside the
     vocabulary may be copied from the source. `valid` is what places of a source must be: each once ("order"), a
-    closed "tour" of all, a closed "ring", or "triangles".
+    closed "tour" of all, a closed "ring", or "triangles". `start` is the token that a decoder reads first: BOS, or EOS
+    as in Sutskever, Vinyals & Le 2014, figure 1.
     """
 
     bos, eos = BOS, EOS
@@ -49,6 +51,7 @@ class Pairs(Task):
         bag: bool = False,
         copy: bool = False,
         valid: Literal["", "order", "tour", "ring", "triangles"] = "",
+        start: Literal["bos", "eos"] = "bos",
     ):
         if target.names_files:
             kind = type(target).__name__.lower()
@@ -80,12 +83,17 @@ class Pairs(Task):
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
         self.bag = self.writes_unknown = bag
         self.valid, self.constrained = valid, bag or bool(valid)
+        self.bos = STARTS[start]
+
+    @classmethod
+    def first_input(cls, table: Mapping[str, Any]) -> int:
+        return STARTS[table.get("start", "bos")]
 
     def batch(
         self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
     ) -> Batch:
         """Encoded examples, padded."""
-        inputs, shifted = zip(*map(inputs_and_targets, targets))
+        inputs, shifted = zip(*(inputs_and_targets(target, self.bos) for target in targets))
         return Batch(
             source=None if sources is None else Padded.stack(sources, PAD),
             inputs=Padded.stack(inputs, PAD),
@@ -159,8 +167,8 @@ class Pairs(Task):
         return metrics.higher_is_better(name)
 
 
-def inputs_and_targets(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Teacher forcing: BOS before the inputs, EOS after the targets. Vectors begin with zeros and have no end."""
+def inputs_and_targets(target: np.ndarray, start: int = BOS) -> tuple[np.ndarray, np.ndarray]:
+    """Teacher forcing: a start before the inputs, EOS after the targets. Vectors begin with zeros and have no end."""
     if target.dtype.kind == "f":
         return np.concat([np.zeros_like(target[:1]), target[:-1]]), target
-    return np.append(BOS, target), np.append(target, EOS)
+    return np.append(start, target), np.append(target, EOS)

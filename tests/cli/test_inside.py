@@ -1,7 +1,8 @@
-"""The verbs that look inside: explain, gradcheck, gradients, compare."""
+"""The verbs that look inside: explain, gradcheck, gradients, info, compare."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,21 @@ class TestGradients:
         assert "no such recipe" in command("gradients", "nowhere").complaint
         assert "not a run folder" in command("gradients", translator.parent).complaint
         assert "length" in command("gradients", "dates", "--length", 1).complaint
+
+
+class TestInfo:
+    def test_a_run_is_a_table_and_json_and_a_recipe_needs_no_data(self, command: Command, translator: Path) -> None:
+        title, first, *_ = command("info", translator).out.splitlines()
+        assert title.startswith(f"{translator}, measured on")
+        found = json.loads(command("info", translator, "--json").out)
+        assert first.split() == ["parameters", f"{found['parameters']:,}"]
+        assert found["train_flops_per_token"] > 0
+        assert found["steps"] > 0
+        assert "random examples" in command("info", "dates", "--set", "encoder.size=16").out
+
+    def test_mistakes_are_one_line(self, command: Command, translator: Path) -> None:
+        assert "--set changes a recipe" in command("info", translator, "--set", "seed=2").complaint
+        assert "did you mean" in command("info", "date").complaint
 
 
 class TestCompare:

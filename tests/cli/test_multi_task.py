@@ -149,3 +149,15 @@ def test_one_task_of_a_run_is_exported_and_diagnosed(trained: Path, command: Com
         assert found.code == 0, found.err
     ours = command("predict", "run", "--task", "backwards", stdin="123\n").out
     assert command("predict", "made", stdin="123\n").out == ours
+
+
+def test_sizes_and_costs_are_those_of_one_task(trained: Path, command: Command) -> None:
+    recipe = toml(RECIPE)
+    for name in (trained, recipe):
+        assert "has several tasks" in command("info", name).complaint
+        found = command("info", name, "--task", "twice", "--json")
+        assert found.code == 0, found.err
+        assert '"train_flops_per_token"' in found.out
+    Path("twice.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in DATA["twice"]))
+    assert command("info", recipe, "--task", "twice", "--data", "twice.tsv").code == 0
+    assert "several tasks" in command("gradcheck", recipe).complaint

@@ -11,10 +11,12 @@ from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
 from seqloom.studies.catalogue.texts import STUDIES as TEXTS
+from seqloom.studies.catalogue.translation import STUDIES as TRANSLATION
 from seqloom.studies.study import Study
 
 STUDIES: dict[str, Study] = {
     **PAIRS,
+    **TRANSLATION,
     **TEXTS,
     **CELLS,
     **OBJECTIVES,

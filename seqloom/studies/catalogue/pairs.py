@@ -127,6 +127,12 @@ STUDIES: dict[str, Study] = {
             f"{kind} {split.removeprefix('addprim_')}": Variant((), f"scan-{kind}", scan(split))
             for kind in ("lstm", "transformer")
             for split in ("simple", "length", "addprim_jump")
+        }
+        | {
+            f"conv-s2s {split.removeprefix('addprim_')}": Variant(
+                ("train.threads=1", "train.epochs=40"), "scan-conv-s2s", scan(split), minutes=8
+            )
+            for split in ("simple", "addprim_jump")
         },
     ),
 }
