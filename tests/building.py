@@ -110,6 +110,11 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "on the summary": {"condition": "summary", "tied": True},
         "of two": {"kernel": 2, "dilations": (1, 3), "layers": 3},
     },
+    ("encoders", "multi_model"): {"of two experts": {"experts": 2, "kernel": 5, "hidden": 6}, "vectors": VECTORS},
+    ("decoders", "multi_model"): {
+        "language model": {"memory_size": 0},
+        "of two, untied": {"kernel": 2, "tied": False, "hidden": 6},
+    },
     ("encoders", "deep_att"): {
         "one column, compressed": {"columns": 1, "layers": 3, "interface_size": 5},
         "gru": {"cell": GRU, "layers": 3},

@@ -110,8 +110,10 @@ class Transformer(VocabularyDecoder):
         cross: list[Tensor] = []
         own: list[Tensor] = []
         routings: dict[str, Routing] = {}
+        after: State = {"cache": cache}
         for number, layer in enumerate(self.layers):
             scope = memory.view(str(number)) if self.attends else memory
+            values = self.before_layer(number, values, packing, state, after)
             values, to_memory, to_self, routing = layer.decode(values, packing, scope, cache, number, attention)
             if to_memory is not None:
                 cross.append(to_memory)
@@ -122,9 +124,15 @@ class Transformer(VocabularyDecoder):
         maps = {"self": torch.stack(own, dim=1)} if attention else {}  # (rows, layers, heads, U, nodes)
         if cross:
             maps["source"] = torch.stack(cross, dim=1)  # (rows, layers, heads, U, T)
-        after: State = {"cache": cache}
         if routings:
             spent = {part: routing.costs(packing) for part, routing in routings.items()}
             after[COST] = over_tensors(torch.add, state[COST], spent)
         experts = expert_maps(routings, packing) if attention else {}
         return Output(self.norm(values), self.project, after, maps, experts=experts)
+
+    def before_layer(self, number: int, values: Tensor, packing: Packing, state: State, after: State) -> Tensor:
+        """What a layer reads: the output of the one below, unless a subclass puts something between.  (N, size)
+
+        What that keeps from one token to the next it finds in the state, and leaves in the one after.
+        """
+        return values

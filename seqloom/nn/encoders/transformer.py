@@ -90,6 +90,7 @@ class Transformer(Encoder):
         weights: list[Tensor] = []
         routings: dict[str, Routing] = {}
         for number, layer in enumerate(self.layers):
+            values = self.before_layer(number, values, packing)
             values, weight, routing = layer.encode(values, packing, visible, attention)
             if weight is not None:
                 weights.append(weight)
@@ -100,6 +101,10 @@ class Transformer(Encoder):
             extra[COST] = {part: routing.costs(packing) for part, routing in routings.items()}
             extra |= {"experts": expert_maps(routings, packing)} if attention else {}
         return values, extra
+
+    def before_layer(self, number: int, values: Tensor, packing: Packing) -> Tensor:
+        """What a layer reads: the output of the one below, unless a subclass puts something between.  (N, size)"""
+        return values
 
     def ponder(self, embedded: Tensor, packing: Packing, attention: bool) -> tuple[Tensor, State]:
         """Repeat one layer; also returns its cost per source, and on request the attention and steps per position."""
