@@ -132,6 +132,14 @@ def pointer_gates(record: Record) -> list[Gate]:
     return [Gate("speed, relative to the recurrence alone", ">=", 0.5, record["systems"]["pointer network"]["ratio"])]
 
 
+def convolution_gates(record: Record) -> list[Gate]:
+    """ConvS2S is at least as fast as the bare loop."""
+    return [
+        Gate(f"speed, relative to the bare loop, {setting}", ">=", 1.0, systems["Seqloom"]["ratio"])
+        for setting, systems in record["settings"].items()
+    ]
+
+
 def stream_gates(record: Record) -> list[Gate]:
     return [
         Gate(

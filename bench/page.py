@@ -244,6 +244,23 @@ def pointer(record: Record, name: str, images: Path) -> list[str]:
     return lines + table(["", "ms", "examples/s", "speed"], rows) + bullets(gates.pointer_gates(record))
 
 
+def convolutions(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("ConvS2S compared with a bare loop", record)
+    lines += [f"Processor time of a batch; {record['shape']}.", ""]
+    rows = [
+        [
+            setting,
+            system,
+            spread(found["milliseconds"], 1),
+            f"{found['tokens_per_second']:,.0f}",
+            f"{found['ratio']:.2f}",
+        ]
+        for setting, systems in record["settings"].items()
+        for system, found in systems.items()
+    ]
+    return lines + table(["", "", "ms", "tokens/s", "speed"], rows) + bullets(gates.convolution_gates(record))
+
+
 def streaming(record: Record, name: str, images: Path) -> list[str]:
     rows, minutes = record["rows"], record["minutes"]
     lines = heading("An endless stream", record)
@@ -290,6 +307,7 @@ SECTIONS = {
     "objectives": objectives,
     "lattice": lattice,
     "pointer": pointer,
+    "conv": convolutions,
     "stream": streaming,
     "engines": engines,
 }
