@@ -260,6 +260,23 @@ def experts(record: Record, name: str, images: Path) -> list[str]:
     return lines + bullets(gates.expert_gates(record))
 
 
+def convolutions(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("ConvS2S compared with a bare loop", record)
+    lines += [f"Processor time of a batch; {record['shape']}.", ""]
+    rows = [
+        [
+            setting,
+            system,
+            spread(found["milliseconds"], 1),
+            f"{found['tokens_per_second']:,.0f}",
+            f"{found['ratio']:.2f}",
+        ]
+        for setting, systems in record["settings"].items()
+        for system, found in systems.items()
+    ]
+    return lines + table(["", "", "ms", "tokens/s", "speed"], rows) + bullets(gates.convolution_gates(record))
+
+
 def streaming(record: Record, name: str, images: Path) -> list[str]:
     rows, minutes = record["rows"], record["minutes"]
     lines = heading("An endless stream", record)
@@ -307,6 +324,7 @@ SECTIONS = {
     "lattice": lattice,
     "pointer": pointer,
     "experts": experts,
+    "conv": convolutions,
     "stream": streaming,
     "engines": engines,
 }

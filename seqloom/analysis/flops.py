@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count, shape_wrapper
 
 Shape = Any  # of a tensor: torch gives the formulas shapes in place of tensors
 aten = torch.ops.aten
@@ -70,9 +71,36 @@ FORMULAS: dict[Any, Callable[..., int]] = {
 }
 
 
+class Counter(TorchDispatchMode):
+    """Adds up the FLOPs of all operations.
+
+    torch's own counter also follows which module an operation belongs to, by hooks that fail where a forward pass turns
+    gradients off half-way, as one that samples does.
+    """
+
+    formulas: ClassVar[dict[Any, Callable[..., int]]] = {
+        **flop_registry,
+        **{operation: shape_wrapper(formula) for operation, formula in FORMULAS.items()},
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+        options, formula = options or {}, self.formulas.get(function._overloadpacket)
+        if formula is None:
+            with self:  # what consists of others, such as a linear layer where no gradients are kept
+                found = function.decompose(*args, **options)
+            return function(*args, **options) if found is NotImplemented else found
+        found = function(*args, **options)
+        self.total += int(formula(*args, **options, out_val=found))
+        return found
+
+
 def count_flops(compute: Callable[[], object]) -> int:
     """How many a function computes, backward passes included."""
-    counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
+    counter = Counter()
     with counter:
         compute()
-    return int(counter.get_total_flops())
+    return counter.total

@@ -194,7 +194,10 @@ def info_of_recipe(name: str, recipe: dict[str, Any], trust: bool) -> Info:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe["seed"])
         model = build_model(recipe, source, target, trust)
-    return info_on_random_examples(name, System(model, task, recipe, trust=trust), source, target)
+    try:
+        return info_on_random_examples(name, System(model, task, recipe, trust=trust), source, target)
+    except SeqloomError as error:  # a reward of words needs a vocabulary
+        raise SeqloomError(f"{name}: cannot be measured on random examples ({error}); give --data FILE") from error
 
 
 def info_on_random_examples(name: str, system: System, source: Any, target: Any, **more: Any) -> Info:

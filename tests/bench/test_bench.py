@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import experts, gates, lattice, measuring, objectives, pairs, pointer, stream
+from bench import conv_s2s, experts, gates, lattice, measuring, objectives, pairs, pointer, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -206,6 +206,25 @@ def test_dense_dispatch_computes_the_same_as_sparse() -> None:
     dense = made["experts, dense dispatch"](values)
     torch.manual_seed(2)
     assert made["experts"](values).item() >= dense.item() - 1e-4  # and the costs, which are not negative
+
+
+def test_the_bare_conv_s2s_is_ours_and_their_speeds_are_on_the_page(tmp_path: Path) -> None:
+    batch = conv_s2s.random_batch(rows=3, length=6, words=20)
+    ours, bare = conv_s2s.models(words=20, size=8)
+    assert batch.source is not None
+    expected = ours.eval()(batch).scores[batch.targets.mask]
+    found = bare.eval()(batch.source.values, batch.inputs.values)[batch.targets.mask]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    both = conv_s2s.decodings(batch, ours, bare, 5)
+    assert both["Seqloom"]() == both[conv_s2s.UNIT]()
+    settings = {"training": conv_s2s.compare(conv_s2s.updates(batch, *conv_s2s.models(20, 8)), 18, 1)}
+    assert settings["training"][conv_s2s.UNIT]["ratio"] == 1
+    settings["training"]["Seqloom"]["ratio"] = 0.8
+    record = measuring.record("conv_s2s", 1, shape="small", settings=settings)
+    measuring.write(record, tmp_path / "results" / "bench-conv-s2s.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "speed, relative to the bare loop, training >= 1: **not met** (0.8)" in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from seqloom.analysis.cost import ready_of, step_flops, training_cost, training_
 from seqloom.analysis.flops import FORMULAS, count_flops
 from seqloom.analysis.info import info
 from seqloom.analysis.small_model import make_small
+from seqloom.config.build import build_objective
 from seqloom.config.complete import complete
 from seqloom.config.recipes import packaged, read_recipe
 from seqloom.data.generators.addition import addition
@@ -106,6 +107,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("objective", ["mixer", "expected_reward", "minimum_risk", "scheduled_sampling", "raml"])
+def test_objectives_that_sample_are_counted_with_what_they_sample(run: Path, objective: str) -> None:
+    ready = ready_of(seqloom.load(run / "first", device="cpu"))
+    table = complete({**read_recipe("addition"), "objective": {"type": objective}}, "addition")
+    made = build_objective(table, ready.task, ready.model.decoder)
+    plain, sampled = training_cost(ready), training_cost(replace(ready, objective=made))
+    assert sampled.tokens == pytest.approx(plain.tokens, rel=0.01)
+    more = sampled.per_token / plain.per_token
+    assert more == pytest.approx(1, rel=0.1) if objective == "raml" else more > 1.05
+
+
 def test_a_sample_of_batches_says_what_all_of_them_cost(run: Path) -> None:
     ready = ready_of(seqloom.load(run / "first", device="cpu"))
     sampled, whole = training_cost(ready), training_cost(ready, sample=None)
@@ -139,6 +151,8 @@ def test_info_of_a_run_and_of_a_recipe(run: Path) -> None:
     alone = info("addition")
     assert "8 random examples of 20 tokens" in str(alone)
     assert replace(alone, name="x").json()["train_tokens_per_second"] is None
+    with pytest.raises(SeqloomError, match="give --data FILE"):
+        info("gnmt-refined")  # its reward is one of words
     with pytest.raises(SeqloomError, match="--set changes a recipe"):
         info(run / "first", settings=["seed=2"])
 
