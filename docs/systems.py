@@ -167,6 +167,7 @@ Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | pari
 Adaptive computation time in a decoder | 000 | nn/cells/adaptive.py | | text-adaptive | pondering / adaptive
 Adaptive depth | - | nn/encoders/transformer.py | Dehghani | | $ train scan-transformer --set encoder.adaptive=true
 Mixture of experts | 000 | nn/layers/experts.py | | piecewise | experts / experts
+MultiModel | 000 | nn/multi_task.py | Kaiser | multi-model | multi-model / together / trees bracket_f1
 Mixture of experts, translation | 000 | nn/layers/experts.py | | multi30k-experts | translation / MoE
 Labels of sentences | - | nn/heads/label.py | | labels | trec / 3 minutes / accuracy
 Labels of sentences, opinions | - | nn/heads/label.py | | labels | sst2 / 5 minutes / accuracy
@@ -199,7 +200,6 @@ Lip reading (watch, listen, attend and spell) | Chung et al. 2017 | 000
 PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
-MultiModel | Kaiser et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
 Parsing and summarisation as tasks | - | 000
 Polyphonic music and speech signals, by cell | Chung et al. 2014 | 001

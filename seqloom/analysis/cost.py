@@ -17,12 +17,16 @@ from torch import Tensor
 
 from seqloom.analysis.flops import count_flops
 from seqloom.config.build import build_objective
+from seqloom.config.complete import complete
 from seqloom.config.settings import build_settings
 from seqloom.errors import SeqloomError
+from seqloom.inference.system import System
 from seqloom.predictor import Predictor
 from seqloom.storage.history import History
+from seqloom.storage.run import Run
 from seqloom.train.batches import Batches, changes_of
 from seqloom.train.forecast import MIDDLE, spread
+from seqloom.train.multi_task import Part, join
 from seqloom.train.planning import Ready
 from seqloom.train.prepare import prepare_data
 from seqloom.train.state import TrainingState
@@ -60,12 +64,24 @@ def epochs_of(history: History) -> float:
 
 def ready_of(model: Predictor) -> Ready:
     """A trained run with its training data, as if it were to be trained."""
-    recipe, task = model.recipe, model.task
+    parts = {name: part_of(system) for name, system in model.systems.items()}
+    first = next(iter(model.systems.values()))
+    if "" in parts:
+        recipe, whole = first.recipe, parts[""]
+    else:
+        assert first.path is not None
+        recipe = complete(Run.open(first.path).recipe(), str(first.path / "config.toml"), first.trust)
+        whole = join(recipe, parts)
+    return Ready(recipe, whole.task, whole.data, whole.model, whole.objective, first.trust)
+
+
+def part_of(system: System) -> Part:
+    """One task of a run."""
+    recipe, task = system.recipe, system.task
     if recipe["data"].get("train") is None:
-        raise SeqloomError(f"{model.path}: was not trained on files, so its training data is not known; give --data")
+        raise SeqloomError(f"{system.path}: was not trained on files, so its training data is not known; give --data")
     data = prepare_data(recipe, task, None, None, fit=False)
-    objective = build_objective(recipe, task, model.model.decoder, model.system.trust)
-    return Ready(recipe, task, data, model.model, objective, model.system.trust)
+    return Part(task, data, system.model, build_objective(recipe, task, system.model.decoder, system.trust))
 
 
 def training_cost(ready: Ready, sample: int | None = SAMPLE) -> TrainingCost:
@@ -83,7 +99,8 @@ def training_cost(ready: Ready, sample: int | None = SAMPLE) -> TrainingCost:
         total = tokens / len(made) * len(plan)
     else:  # each example has as many tokens more than its target: EOS, or none
         rows = np.concatenate([plan[number] for number in numbers])
-        total = float(lengths[:, 1].sum() + (tokens - lengths[rows, 1].sum()) / len(rows) * len(lengths))
+        more = (tokens - lengths[rows, 1].sum()) / len(rows)
+        total = float(lengths[plan.rows, 1].sum() + more * len(plan.rows))
     widest = max(made, key=lambda batch: batch.targets.values.numel())
     return TrainingCost(flops / tokens, total, activation_bytes(training, widest))
 

@@ -128,7 +128,7 @@ def narrow_recipe(recipe: dict[str, Any], most: int | None) -> dict[str, Any]:
 
     def narrow(name: str, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: narrow(key, entry) for key, entry in value.items()}
+            return {key: entry if is_unused(key, value) else narrow(key, entry) for key, entry in value.items()}
         if name == "heads" and isinstance(value, int):
             return min(value, 2)
         if not is_width(name, value):
@@ -143,8 +143,13 @@ def widths(table: dict[str, Any]) -> Iterator[int]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from widths(value)
-        elif is_width(name, value):
+        elif is_width(name, value) and not is_unused(name, table):
             yield value
+
+
+def is_unused(name: str, table: dict[str, Any]) -> bool:
+    """Whether a key says how wide something is that the part does not have."""
+    return name == "expert_hidden" and not table.get("experts")
 
 
 def is_width(name: str, value: Any) -> bool:

@@ -26,6 +26,11 @@ class Splits:
     train: list[str]
     valid: list[str] | None
     test: list[str]
+    tasks: Mapping[str, Splits] = field(default_factory=dict, kw_only=True)  # of each task, where there are several
+
+    def given(self, split: str) -> Any:
+        """What `fit` takes: the files of a split, by task where there are several."""
+        return {name: getattr(one, split) for name, one in self.tasks.items()} or getattr(self, split)
 
 
 @dataclass(frozen=True)
@@ -201,16 +206,18 @@ class Study:
         else:
             model = self.train(name, label, out, settings, data, seed)
             trained = training_row(model, self.folder(name, label, out, seed))
+        systems = [*model.systems.values()]
+        weights = {id(value): value.numel() for system in systems for value in system.model.parameters()}
         began = time.monotonic()
         measured = (self.measure or evaluate_test_set)(model, data)
         return {
             "variant": label,
             "settings": list(variant.settings),
-            "seed": model.recipe["seed"],
-            "parameters": sum(value.numel() for value in model.model.parameters()),
+            "seed": systems[0].recipe["seed"],
+            "parameters": sum(weights.values()),
             **trained,
             "test_seconds": round(time.monotonic() - began, 1),
-            "search": model.recipe["search"],
+            "search": systems[0].recipe["search"],
             "measured": {metric: float(f"{value:.6g}") for metric, value in measured.items()},
             **({"shown": self.shown(model, data)} if self.shown else {}),
         }
@@ -228,10 +235,10 @@ class Study:
         resume = (folder / "format.json").exists()
         newcomer = variant.minutes is not None and variant.recipe is None
         model = fit(
-            data.train,
+            data.given("train"),
             None if newcomer else variant.recipe or self.recipe,
             out=folder,
-            valid=data.valid,
+            valid=data.given("valid"),
             settings=[*own, *settings],
             minutes=None if resume and newcomer else variant.minutes,
             as_written=variant.minutes is None,

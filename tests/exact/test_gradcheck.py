@@ -9,6 +9,7 @@ from torch import nn
 from seqloom.analysis.gradcheck import TOLERANCE, gradcheck, report, summary
 from seqloom.analysis.small_model import make_small
 from seqloom.config.complete import complete
+from seqloom.config.multi_task import tasks_of
 from seqloom.config.recipes import override, packaged, read_recipe
 from seqloom.contracts import Objective
 from seqloom.errors import SeqloomError
@@ -176,9 +177,11 @@ def completed(name, *settings):
     return complete(override(read_recipe(name), list(settings)), name)
 
 
-@pytest.mark.parametrize("name", packaged())
-def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name):
-    recipe = completed(name)
+@pytest.mark.parametrize(
+    ("name", "task"), [(name, task) for name in packaged() for task in tasks_of(read_recipe(name))]
+)
+def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name, task):
+    recipe = tasks_of(completed(name))[task]
     made = make_small(recipe)
     assert sum(parameter.numel() for parameter in made.model.parameters()) < 8_000
     assert made.changes

@@ -4,6 +4,7 @@ from seqloom.studies.catalogue.cells import STUDIES as CELLS
 from seqloom.studies.catalogue.copying import STUDIES as COPYING
 from seqloom.studies.catalogue.experts import STUDIES as EXPERTS
 from seqloom.studies.catalogue.front_door import STUDIES as FRONT_DOOR
+from seqloom.studies.catalogue.multi_model import STUDIES as MULTI_MODEL
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
@@ -17,6 +18,7 @@ from seqloom.studies.study import Study
 STUDIES: dict[str, Study] = {
     **PAIRS,
     **TRANSLATION,
+    **MULTI_MODEL,
     **TEXTS,
     **CELLS,
     **OBJECTIVES,
