@@ -154,7 +154,18 @@ class TestTraining:
             weights = load_file(f"{name}/model.safetensors")
             assert all(torch.equal(weights[key], value) for key, value in first.items()), name
 
-    @pytest.mark.parametrize("name", RECIPES)
+    def test_the_recipe_of_several_tasks_trains_and_answers(self, command: Command) -> None:
+        changes = ["train.steps=4", "train.decode=2", "train.tokens=256"]
+        changes += [f"{part}.{key}" for part in ("encoder", "decoder") for key in ("size=8", "hidden=8", "layers=1")]
+        numbers = tsv("numbers.tsv", [(f"0.1,0.2 0.3,{number}", str(number)) for number in range(9)])
+        words = tsv("words.tsv", [(f"a b {number}", "(S XX XX XX )") for number in range(9)])
+        files = {"trees": words, "letters": tsv(), "sums": tsv(), "digits": numbers}
+        given = [word for task, path in files.items() for word in ("--data", f"{task}={path}")]
+        fine(command("train", "multi-model", *given, "--out", "out", *sets(*changes)))
+        for task, line in (("trees", "a b 1"), ("letters", "12"), ("sums", "12"), ("digits", "0.1,0.2 0.3,4")):
+            assert fine(command("predict", "out", "--task", task, stdin=f"{line}\n")).out.count("\n") == 1
+
+    @pytest.mark.parametrize("name", [name for name in RECIPES if name != "multi-model"])
     def test_every_packaged_recipe_trains_and_answers(self, command: Command, name: str) -> None:
         full = complete(read_recipe(name), name)
         small = {"size": 8, "embedding_size": 8, "layers": 1, "heads": 2, "hidden": 16}

@@ -19,6 +19,7 @@ from seqloom.analysis.info import info
 from seqloom.analysis.small_model import make_small
 from seqloom.config.build import build_objective
 from seqloom.config.complete import complete
+from seqloom.config.multi_task import tasks_of
 from seqloom.config.recipes import packaged, read_recipe
 from seqloom.data.generators.addition import addition
 from seqloom.errors import SeqloomError
@@ -80,9 +81,11 @@ def test_a_transformer_has_the_flops_of_its_formula() -> None:
     assert step_flops(training, batch) == 3 * linear + 2 * rows * scores * (2 + 5)  # the kernel needs 5 products back
 
 
-@pytest.mark.parametrize("name", packaged())
-def test_no_product_of_a_recipe_is_left_out(name: str) -> None:
-    small = make_small(complete(read_recipe(name), name))
+@pytest.mark.parametrize(
+    ("name", "task"), [(name, task) for name in packaged() for task in tasks_of(read_recipe(name))]
+)
+def test_no_product_of_a_recipe_is_left_out(name: str, task: str) -> None:
+    small = make_small(tasks_of(complete(read_recipe(name), name))[task])
     training = Training(small.model, small.objective).train()
     with Operations() as operations:
         training(small.batch, 0.5).total.backward()
