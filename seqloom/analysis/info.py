@@ -38,6 +38,7 @@ from seqloom.contracts import Codec, Head
 from seqloom.data.lines import paths_of
 from seqloom.errors import SeqloomError
 from seqloom.inference.system import System, build_search
+from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.predictor import Predictor
 from seqloom.storage.history import History
 from seqloom.train.display import Display
@@ -272,4 +273,6 @@ def prediction_cost(
     flops = count_flops(lambda: tokens.append(compute()))
     began = time.monotonic()
     compute()
-    return flops / tokens[0], tokens[0] / (time.monotonic() - began)
+    seconds = time.monotonic() - began
+    clear_weight_cache()  # copies made while operations were counted are not removed with their weights
+    return flops / tokens[0], tokens[0] / seconds

@@ -148,7 +148,17 @@ def warnings(forecast: Forecast, settings: Settings, train: Corpus, valid: Corpu
         )
     if forecast.seconds and forecast.seconds > HOURS * 3600 and not settings.minutes:
         found.append(f"this will take {minutes_in_words(forecast.seconds)}: limit it with --minutes 60")
-    lengths = np.asarray(train.lengths)
+    corpora: dict[str, Corpus] = getattr(train, "parts", {"": train})  # of several tasks
+    for name, part in corpora.items():
+        found += [
+            f"{name}: {each}" if name else each for each in of_data(part, getattr(valid, "parts", {"": valid})[name])
+        ]
+    return [f"Warning: {each}." for each in found]
+
+
+def of_data(train: Corpus, valid: Corpus) -> list[str]:
+    """Warnings of the data of one task."""
+    lengths, found = np.asarray(train.lengths), []
     for side, column in (("source", 0), ("target", 1)):
         longest, median = int(lengths[:, column].max()), float(np.median(lengths[:, column]))
         if longest > max(LONG * median, LONG_TOKENS) and train.lengths.shape[0] > 1 and median:
@@ -162,7 +172,7 @@ def warnings(forecast: Forecast, settings: Settings, train: Corpus, valid: Corpu
                 f"{100 * share:.0f} % of the {side} tokens of the validation data are not in the vocabulary: "
                 f"raise task.{side}.size, or set task.{side}.units=bpe"
             )
-    return [f"Warning: {each}." for each in found]
+    return found
 
 
 def unknown_share(corpus: Corpus, column: int) -> float:

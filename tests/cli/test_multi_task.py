@@ -161,3 +161,11 @@ def test_sizes_and_costs_are_those_of_one_task(trained: Path, command: Command) 
     Path("twice.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in DATA["twice"]))
     assert command("info", recipe, "--task", "twice", "--data", "twice.tsv").code == 0
     assert "several tasks" in command("gradcheck", recipe).complaint
+
+
+def test_a_warning_names_its_task(command: Command, files: list[str]) -> None:
+    """Words of the validation data that training has not seen."""
+    changes = ["--set", "tasks.twice.source.units=word", "--dry-run"]
+    said = command("train", toml(RECIPE), *files, "--out", "out", *changes).err
+    assert "Warning: twice: 100 % of the source tokens of the validation data are not in the vocabulary" in said
+    assert "Warning: backwards" not in said

@@ -26,6 +26,7 @@ from seqloom.errors import SeqloomError
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
 from seqloom.nn.model import Model
+from seqloom.nn.ops.linear import weight_cache
 from seqloom.objectives.cross_entropy import CrossEntropy
 from seqloom.train.training import Training
 from seqloom.types import Batch, Padded
@@ -168,3 +169,9 @@ def test_every_kind_of_task_has_info_without_data(name: str) -> None:
     found = info(name)
     assert found.train_flops_per_token > 0
     assert found.predict_flops_per_token > 0
+
+
+def test_info_leaves_no_copies_of_weights(run: Path) -> None:
+    weight_cache.clear()
+    seqloom.info(run / "first")
+    assert not weight_cache
