@@ -66,6 +66,9 @@ def draw(study: Study, record: dict[str, Any], out: Path) -> None:
 
     folder, name = out / "docs" / "images", record["name"]
     folder.mkdir(parents=True, exist_ok=True)
+    if not study.picture and (gone := [run for run in study.folders(name, out) if not run.is_dir()]):
+        print(f"The learning curves are not drawn again: {', '.join(map(str, gone))} of an earlier call are not here.")
+        return
     made = study.picture(record) if study.picture else compare(study.folders(name, out)).figure()
     for suffix in ("png", "svg"):
         plot.save(made, folder / f"{name}.{suffix}")

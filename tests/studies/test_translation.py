@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,10 @@ def test_finished_rows_are_kept_when_a_later_variant_is_interrupted(
     assert "not run yet" not in capsys.readouterr().out
     with pytest.raises(SeqloomError, match=r'few has no variant "secnd" .did you mean "second"'):
         reproduce.reproduce_result("few", tmp_path, SMALL, only=["secnd"])
+    assert (tmp_path / "docs" / "images" / "few.png").is_file()
+    shutil.rmtree(tmp_path / "runs" / "few" / "first")
+    reproduce.reproduce_result("few", tmp_path, SMALL, only=["second"])
+    assert "few/first of an earlier call are not here" in capsys.readouterr().out
 
 
 def test_rows_of_other_settings_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
