@@ -1,4 +1,4 @@
-"""Music by rule is learned: a model that sees the past costs far less per step than one that knows frequencies alone."""
+"""Music by rule is learned: a model that sees the past costs far less per step than frequencies alone."""
 
 import copy
 
