@@ -93,6 +93,7 @@ LSTM, forget bias 1 | 001 | nn/cells/lstm.py | Jozefowicz | counting | counting 
 LSTM without a gate | 001 | nn/cells/lstm.py | Jozefowicz | arithmetic | arithmetic / lstm-f
 GRU | 001 | nn/cells/gru.py | | counting | counting / gru
 MUT1 to MUT3 | 001 | nn/cells/mut.py | | arithmetic | arithmetic / mut1
+XML | 001 | nn/cells/mut.py | Jozefowicz | xml | xml / mut1
 Arithmetic as a running text | 001 | tasks/text.py | - | arithmetic-text | arithmetic-text / mut1
 Vanishing gradients | 001 | analysis/gradients.py | | | $ gradients RECIPE ... --out gradients.png | gradients.png
 Gradient check | 002 | analysis/gradcheck.py | | | $ gradcheck RECIPE
@@ -127,6 +128,9 @@ GPT | 003 | nn/decoders/transformer.py | Radford | text-gpt | shakespeare-gpt / 
 Lines of text | 002 | tasks/pairs.py | - | char-lm
 Running text, characters | 002 | tasks/text.py | | text-lstm | shakespeare-lstm / / nats_per_token
 Running text, words | 001, 002 | tasks/text.py | Zaremba | word-lstm | ptb-lstm / / test_perplexity
+Last-word prediction | 001, 004 | studies/measures/texts.py | - | word-lstm | last-word
+Polyphonic music, by cell | 001 | nn/decoders/vectors.py | Chung | music | music / jsb lstm
+Speech signals, by cell | 001 | nn/layers/densities.py | Bishop | speech-signal | speech-signal / lstm
 Pointer sentinel | 000 | nn/decoders/sentinel.py | | word-sentinel | sentinel / sentinel / test_perplexity
 Sampling | 002 | search/sample.py | | | $ generate RUN --temperature 0.8
 ## Search
@@ -202,9 +206,7 @@ WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
 Parsing and summarisation as tasks | - | 000
-Polyphonic music and speech signals, by cell | Chung et al. 2014 | 001
 Captions of pictures | Vinyals et al. 2015 | 001, 004
-Last-word prediction (LAMBADA) | Paperno et al. 2016 | 001, 004
 Hierarchical encoder-decoder (dialogue) | Serban et al. 2016 | 003
 BERT: pre-training and fine-tuning heads | Devlin et al. 2019 | 003
 """

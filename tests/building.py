@@ -1,6 +1,7 @@
 """The parts of the package, plain and in their variants, for tests that discover parts by themselves."""
 
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from seqloom.nn.cells.adaptive import Adaptive
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
 from seqloom.nn.cells.mut import MUT
+from seqloom.nn.decoders.conv_s2s import ConvS2S
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
 from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
@@ -224,6 +226,11 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "of three": {"window": 3, "decoder": partial(Recurrent, **INNER), "memory_size": 0},
         "transformer": {"window": 4, "decoder": INNER_TRANSFORMER},
     },
+    ("decoders", "vectors"): {
+        "gaussians, gru": {"density": "gaussians", "components": 3, "decoder": partial(Recurrent, **INNER, cell=GRU)},
+        "language model, transformer": {"memory_size": 0, "decoder": INNER_TRANSFORMER},
+        "convolutions": {"decoder": partial(ConvS2S, **INNER)},
+    },
     ("decoders", "pointer"): {
         "vectors": OF_VECTORS,
         "dot, gru": {"attention": Dot, "cell": GRU},
@@ -281,6 +288,8 @@ def cases(folder: str, heads: bool = False, online: bool = False, chooses: tuple
             continue
         if chooses is not None and part.chooses not in chooses:
             continue
+        if folder == "decoders" and not heads and "vocabulary" not in signature(part).parameters:
+            continue  # of vectors: nothing to search
         for variant, settings in {"plain": {}, **VARIANTS.get((folder, name), {})}.items():
             found.append(pytest.param(partial(build, part, **settings), id=f"{name}-{variant}"))
     return found

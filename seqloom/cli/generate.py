@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from seqloom.cli import options
+from seqloom.cli.messages import note
+from seqloom.errors import SeqloomError
 
 
 @click.command()
@@ -21,6 +23,9 @@ from seqloom.cli import options
 @click.option("--argmax-every", type=click.IntRange(min=0), help="Every n-th token is the likeliest.")
 @click.option("--maximum-length", type=click.IntRange(min=1), help="Tokens at most, the prefix included.")
 @click.option("--seed", type=int, help="For the same texts again.")
+@click.option(
+    "--out", type=options.FILE, help="The file to write: music as .mid, signals as .wav; several are numbered."
+)
 @options.geometric
 @options.device
 @options.threads()
@@ -34,14 +39,33 @@ def generate(
     device: str,
     threads: int,
     trust: bool,
+    out: Path | None,
     **given: Any,
 ) -> None:
-    """Generate texts with a language model."""
+    """Generate texts, music or signals with a language model."""
     from seqloom.compute.threads import choose_threads
     from seqloom.predictor import Predictor
+    from seqloom.storage.files import replace_file
 
     choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic", task)
     chosen = {name: value for name, value in given.items() if value is not None}
-    for text in model.generate(count, prefix=prefix, **chosen):
-        print(text)
+    codec = model.task.target
+    if out is not None:
+        options.check_file(out, f"new{codec.suffix or '.txt'}")
+        if codec.suffix and out.suffix.lower() != codec.suffix:
+            raise SeqloomError(f"--out {out}: this run writes {codec.suffix} files; expected a name that ends so")
+    found = model.generate(count, prefix=prefix, **chosen)
+    lines = [each if isinstance(each, str) else codec.line(each) for each in found]
+    if out is None:
+        for line in lines:
+            print(line)
+        return
+    if not codec.suffix:
+        replace_file(out, "".join(f"{line}\n" for line in lines).encode())
+        note(f"{count:,} texts are in {out}.")
+        return
+    for number, value in enumerate(found, start=1):
+        path = out if count == 1 else out.with_stem(f"{out.stem}-{number}")
+        replace_file(path, codec.to_file(value))
+        note(f"{path} has {len(codec.encode(value)):,} steps.")

@@ -36,6 +36,7 @@ class Codec(ABC):
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     names_files: ClassVar[bool] = False  # a text value is the path of a file
+    suffix: ClassVar[str] = ""  # how the name of a file ends that holds one value, such as ".wav"; "": there is none
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # augmentation of sources in training
 
     @property
@@ -78,6 +79,10 @@ class Codec(ABC):
     def line(self, value: Any) -> str:
         """The value as a line of a file; line breaks within it are spaces."""
         return str(value).replace("\n", " ").replace("\r", " ")
+
+    def to_file(self, value: Any) -> bytes:
+        """The content of a file that holds the value, whose name ends with `suffix`."""
+        raise SeqloomError(f"{type(self).__name__.lower()} has no file format of its own: write its values as lines")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:

@@ -36,7 +36,9 @@ class Objective(nn.Module, ABC):
         """Raise a ValueError, one line, for a task, decoder or search that it cannot train for."""
         name = type(self).__module__.rpartition(".")[2]
         if task.target.is_vectors:
-            raise ValueError('compares tokens, but task.target is made of vectors; take "squared_error"')
+            raise ValueError(
+                'compares tokens, but task.target is made of vectors; take "squared_error" or "likelihood"'
+            )
         if decoder.trained_by and decoder.trained_by != name:
             raise ValueError(f'cannot train this decoder; take objective.type = "{decoder.trained_by}"')
         if self.steps and isinstance(decoder, Head):

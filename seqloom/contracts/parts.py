@@ -149,6 +149,7 @@ class Decoder(nn.Module, Stepper):
     trained_by: ClassVar[str] = ""  # the one objective that can train it; empty: all
     chooses: ClassVar[str] = ""  # tokens beyond the vocabulary: "places" of the source, or "copies" of its words
     reads_source: ClassVar[bool] = False  # it needs the source itself: the memory has it as parts["source"]
+    features: int | None = None  # inputs are vectors so wide, (rows, F), and the scores describe the next one
     unknown: tuple[int, int] | None = None  # (first, unk): source tokens from `first` on are encoded as `unk`
     modality: ClassVar[tuple[str, ...]] = ()  # depends on the data; tasks share all else; (): nothing
 

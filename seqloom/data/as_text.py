@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 SIDES = ("source", "target")
+EMPTY = "-"  # a vector without components
 SCALARS = (int, float, Decimal, date, time)  # a bool is an int
 
 
@@ -25,7 +26,10 @@ def as_words(value: Any) -> Any:
 
 
 def spell(value: Any, side: str) -> Any:
-    """A value as TSV would write it: numbers as text, lists with spaces between, commas between components."""
+    """A value as TSV would write it: numbers as text, lists with spaces between, commas between components.
+
+    A vector without components is "-".
+    """
     if isinstance(value, str):
         return value
     if hasattr(value, "tolist") and getattr(value, "ndim", 3) <= 2:  # of NumPy or torch
@@ -36,7 +40,7 @@ def spell(value: Any, side: str) -> Any:
         return str(value)
     if isinstance(value, (list, tuple)):
         vectors = bool(value) and all(isinstance(each, (list, tuple)) for each in value)
-        parts = [",".join(map(_spell_item, each)) if vectors else _spell_item(each) for each in value]
+        parts = [",".join(map(_spell_item, each)) or EMPTY if vectors else _spell_item(each) for each in value]
         return " ".join(parts)
     if isinstance(value, (Mapping, bytes, set)):
         kind = "an object" if isinstance(value, Mapping) else type(value).__name__

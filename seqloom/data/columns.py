@@ -81,10 +81,13 @@ def from_cells(cells: Sequence[str], places: Sequence[int], width: int, separato
 
 
 def from_pair(pair: Any, columns: int, max_characters: int) -> Columns:
-    """The values of an item of a Python list: a (source, target) tuple, an Example, or for one column a string."""
+    """The values of an item of a Python list: a (source, target) tuple, an Example, or for one column a string
+    or a list of numbers or vectors.
+    """
     if isinstance(pair, Example):
         pair = (pair.source, pair.target)
-    if columns == 1 and not isinstance(pair, (tuple, list)):
+    texts = isinstance(pair, (tuple, list)) and any(each is None or isinstance(each, str) for each in pair)
+    if columns == 1 and not texts:
         pair = (None, pair)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise LineError("not a pair", "expected a (source, target) tuple", pair)

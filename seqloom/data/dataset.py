@@ -64,13 +64,16 @@ def prepare(
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     codecs = {"target": target} if source is None or source is target else {"source": source, "target": target}
-    columns, located = 1 if source is None else 2, source is not None and source.names_files
+    columns, located = 1 if source is None else 2, (source or target).names_files
     options: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "layout": layout}
     options |= {"running": running, "located": located}
     store = Cache(cache)
 
     def reader(data: Data, tally: Tally | None = None) -> Iterator[Example]:
         return examples(data, columns, tally=tally, **options)
+
+    def first_of(example: Example) -> Any:
+        return example.target if source is None else example.source
 
     def scan_all(data: Data, tally: Tally) -> Scan:
         refused: set[int] = set()
@@ -84,7 +87,7 @@ def prepare(
     if paths[0] and (valid is None or paths[1]) and not any(map(is_pipe, paths[0] + paths[1])):
         files = files_key(
             paths[0] + paths[1],
-            (example.source for each in paths if located and each for example in reader(each)),
+            (first_of(example) for each in paths if located and each for example in reader(each)),
             list(codecs.values()),
             files=list(map(len, paths)),
             sides=[source is None, source is target],

@@ -67,16 +67,19 @@ def read(
 ) -> Iterator[Example]:
     """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of text.
 
-    In a running text every line counts, empty ones too, and a tab is a character. `located` sources are paths, relative
-    to the folder of the file that names them, or, where they do not exist there, to the current one.
+    In a running text every line counts, empty ones too, and a tab is a character. With `located`, values of the
+    first column are paths, relative to the folder of the file that names them, or else to the current one.
     """
     names = [str(path) for path in paths]
     _check_paths(names, columns)
     layout.check(columns)
     rows, noun = file_rows(names, columns, layout, max_characters, running)
     found = _examples(rows, title_of(names), skip_bad, tally, running, noun)
-    folder = Path(names[0]).absolute().parent
-    yield from (replace(each, source=_locate(each.source, folder)) for each in found) if located else found
+    if not located:
+        yield from found
+        return
+    folder, side = Path(names[0]).absolute().parent, "target" if columns == 1 else "source"
+    yield from (replace(each, **{side: _locate(getattr(each, side), folder)}) for each in found)
 
 
 def from_pairs(

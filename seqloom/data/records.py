@@ -13,7 +13,7 @@ from seqloom.errors import SeqloomError
 
 
 class Records:
-    """Reads the values of JSON: objects by their keys, lists by their places, or for one column strings.
+    """Reads the values of JSON: objects by their keys, lists by their places; for one column, strings and whole lists.
 
     Numbers choose among the keys of the first object.
     """
@@ -37,12 +37,16 @@ class Records:
         """The values of a record."""
         if isinstance(record, Mapping):
             values = self._of_object(record)
-        elif isinstance(record, list) and self.sides == 2:
+        elif isinstance(record, list) and (self.sides == 2 or self.layout.columns):
             values = self._of_list(record)
-        elif isinstance(record, str) and self.sides == 1:
+        elif isinstance(record, (str, list)) and self.sides == 1:
             values = [record]
         else:
-            wanted = "a JSON object or a list of source and target" if self.sides == 2 else "a JSON object or a string"
+            wanted = (
+                "a JSON object or a list of source and target"
+                if self.sides == 2
+                else "a JSON object, a string or a list"
+            )
             raise LineError("bad JSON", f"expected {wanted}", record)
         return from_values(values, self.max_characters)
 
@@ -77,5 +81,6 @@ class Records:
             raise SeqloomError(f"{self.title} holds lists, which have no names; choose by number, as in --columns 1,2")
         places = [int(each) - 1 for each in self.layout.columns] or [0, 1]
         if max(places) >= len(record) or (not self.layout.columns and len(record) != 2):
-            raise LineError(f"{len(record)} items", "expected a list of source and target", record)
+            wanted = "source and target" if self.sides == 2 else f"at least {max(places) + 1} items"
+            raise LineError(f"{len(record)} items", f"expected a list of {wanted}", record)
         return [record[place] for place in places]

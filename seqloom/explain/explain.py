@@ -25,6 +25,8 @@ def explain(
     decoder = system.model.decoder
     if isinstance(decoder, Ensemble):
         raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")
+    if decoder.features is not None:
+        raise SeqloomError("explain shows tokens, and this run writes vectors: use `generate`, `score` or `evaluate`")
     if source is not None and system.task.source is not None:
         source = admit_source(system, source, "the source", truncate, LONGEST_EXPLAINED if truncate else None)
         positions = len(encode(system, system.task.source, source, "source"))  # refuses an empty source

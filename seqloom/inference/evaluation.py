@@ -32,7 +32,7 @@ def read_examples(
     task, tally, title = system.task, tally or Tally(), title_of(data)
     layout = Layout.of(system.recipe["data"]).changed(columns, header)
     options: dict[str, Any] = {"running": task.running, "max_characters": system.max_characters}
-    options |= {"located": task.source is not None and task.source.names_files, "layout": layout}
+    options |= {"located": (task.source or task.target).names_files, "layout": layout}
     rows = read(data, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
     checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": system.max_characters, "check": task.check}
     found = readable(rows, task.source, task.target, title, tally, **checks)
@@ -58,10 +58,10 @@ def evaluate(
     header: bool | None = None,
     **options: Any,
 ) -> dict[str, float]:
-    """The task's metrics; the latency of a model that writes while it reads; the perplexity of a language model."""
+    """The task's metrics; the latency of a model that writes while it reads; how well a language model predicts."""
     gathered = gather(system, data, columns=columns, header=header)
     if system.task.source is None:
-        return perplexity(system, gathered)
+        return nats_per_step(system, gathered) if system.task.target.is_vectors else perplexity(system, gathered)
     sources, references = system.task.references(gathered)
     return measure(system, best_predictions(system, sources, **options), references, sources)
 
@@ -75,6 +75,14 @@ def measure(
     if len(times) < len(found):
         return measured
     return {**measured, **latency(times, [len(encode_source(system, source)[0]) for source in sources])}
+
+
+def nats_per_step(system: System, examples: Sequence[Example]) -> dict[str, float]:
+    """Of a language model of vectors: the mean of -log p per step."""
+    from seqloom.inference.scoring import score  # imports torch
+
+    steps = sum(len(system.task.target.encode(example.target)) for example in examples)
+    return {"nats_per_step": -sum(score(system, examples)) / steps}
 
 
 def perplexity(system: System, examples: Sequence[Example]) -> dict[str, float]:

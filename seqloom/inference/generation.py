@@ -12,6 +12,7 @@ from seqloom.config.build import build_part
 from seqloom.contracts import Search
 from seqloom.errors import SeqloomError, shown
 from seqloom.inference.constraints import build_constraints, encode_prefix
+from seqloom.inference.series import generate_series
 from seqloom.inference.system import System, build_search, search_table
 from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
@@ -24,12 +25,14 @@ MOST_TEXTS = 1_000  # of one call: they are written side by side
 def generate(
     system: System, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any
 ) -> list[Any]:
-    """So many texts. `settings` are those of the search, by default sampling."""
+    """So many texts, or series of vectors. `settings` are those of the search, by default sampling."""
     task, model = system.task, system.model
     if task.source is not None:
         raise SeqloomError("this run reads a source: use `predict`")
     if not 1 <= count <= MOST_TEXTS:
         raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} texts; ask for more in several calls")
+    if task.target.is_vectors:
+        return generate_series(system, count, prefix, search, settings)
     constraints, begun = build_constraints(system, None), encode_prefix(system, prefix)
     beginning = None if begun is None else Padded.stack([begun] * count).to(model.device)
 

@@ -19,11 +19,12 @@ from seqloom.tasks.text import RunningText
 def score(system: System, pairs: Iterable[Any]) -> list[float]:
     """The log-probability of each target given its source; a language model takes the targets alone.
 
-    For running text these are the lines, each given all lines before it.
+    For series of vectors it is the logarithm of their density. For running text these are the lines, each given all
+    lines before it.
     """
     task, model = system.task, system.model
     source, target = task.source, task.target
-    if target.vocabulary is None:
+    if target.vocabulary is None and model.is_head:
         raise SeqloomError("this run outputs numbers, which have no log-probabilities: use `evaluate`")
     examples = as_examples(system, pairs)
     if isinstance(task, RunningText):

@@ -16,6 +16,8 @@ class SquaredError(Objective):
     def suit(self, task: Task, decoder: Decoder, search: Search) -> None:
         if not task.target.is_vectors:
             raise ValueError("compares vectors, but task.target is made of tokens; take another objective")
+        if decoder.trained_by:
+            raise ValueError(f'cannot train this decoder; take objective.type = "{decoder.trained_by}"')
 
     def forward(self, model: Model, batch: Batch, progress: float) -> Loss:
         real = batch.targets.mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Pairs(Task):
     """
 
     bos, eos = BOS, EOS
+    targets_may_be_files: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class Pairs(Task):
         valid: Literal["", "order", "tour", "ring", "triangles"] = "",
         start: Literal["bos", "eos"] = "bos",
     ):
-        if target.names_files:
+        if target.names_files and not self.targets_may_be_files:
             kind = type(target).__name__.lower()
             raise ValueError(f'target.type = "{kind}": {kind} can be a source, not a target')
         if joint and source is None:

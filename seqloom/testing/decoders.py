@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqloom.contracts import Decoder
 from seqloom.data.special_tokens import BOS
-from seqloom.testing.claims import require, require_gradients, require_same
+from seqloom.testing.claims import NotAsked, require, require_gradients, require_same
 from seqloom.testing.small import VOCABULARY, memory_for, shortened, source, tensors, unprepared, valid
 from seqloom.types import Memory, Padded, State, costs, over_tensors, select
 
@@ -24,6 +24,8 @@ def teacher_forcing_is_stepping(decoder: Decoder) -> None:
 
 
 def a_mixture_of_one_token_is_that_token_and_each_share_of_a_mixture_counts(decoder: Decoder) -> None:
+    if decoder.features is not None:
+        raise NotAsked("it reads vectors")
     memory = memory_for(decoder)
     tokens, width = valid(decoder, memory, torch.tensor([5, 6, 7])), _width(decoder, memory)
     state = decoder.start(memory)
@@ -171,12 +173,17 @@ def every_parameter_gets_a_gradient(decoder: Decoder) -> None:
 
 def _forced(decoder: Decoder, memory: Memory, lengths: tuple[int, ...] = (5, 2, 4)) -> Padded:
     words = source(lengths, seed=3)
-    begin = torch.full((len(lengths), 1), BOS)
-    return Padded(torch.cat([begin, valid(decoder, memory, words.values)], dim=1)[:, :-1], words.lengths)
+    values = valid(decoder, memory, words.values)
+    begin = torch.full_like(values[:, :1], BOS if decoder.features is None else 0)
+    return Padded(torch.cat([begin, values], dim=1)[:, :-1], words.lengths)
 
 
 def _width(decoder: Decoder, memory: Memory) -> int:
-    """How many tokens a step scores: the vocabulary, and the places of the source if it chooses from these."""
+    """How many numbers a step gives: one per token, and per place of the source if it chooses from these."""
+    if decoder.features is not None:
+        return decoder.step(torch.zeros(memory.rows, decoder.features).double(), decoder.start(memory), memory)[
+            0
+        ].shape[1]
     return VOCABULARY + (memory.states.shape[1] if decoder.reads_source else 0)
 
 

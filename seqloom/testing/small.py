@@ -166,7 +166,13 @@ def shortened(memory: Memory, row: int) -> Memory:
 
 
 def valid(decoder: Decoder, memory: Memory, tokens: Tensor) -> Tensor:
-    """Tokens (rows, ...) as a decoder can have written them: one that chooses from its source writes what is there."""
+    """Tokens (rows, ...) as a decoder can have written them: one that chooses from its source writes what is there.
+
+    For a decoder of vectors, a vector in place of each token, (rows, ..., F).
+    """
+    if decoder.features is not None:
+        table = torch.randn(VOCABULARY, decoder.features, generator=torch.Generator().manual_seed(0))
+        return table.double()[tokens]
     if not decoder.reads_source:
         return tokens
     scores, _ = decoder.step(torch.full((len(tokens),), BOS), decoder.start_rows(memory, len(tokens)), memory)

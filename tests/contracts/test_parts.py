@@ -47,9 +47,11 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
         "lower case": {"units": "char", "lowercase": True},
     },
     "numbers": {"plain": {}},
+    "piano_roll": {"plain": {"examples": [[[60, 64, 67], [62], []], [[21], [108]], "60,64 - 62"]}},
     "places": {"plain": {}},
     "words": {"plain": {}, "of few letters": {"letters": 2, "lowercase": True}},
     "story": {"plain": {"examples": ["Mary left. Where is Mary?", "John is here. It rains. Where is John?"]}},
+    "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
     "audio": {"plain": {"examples": SOUNDS}, "not normalised": {"examples": SOUNDS, "normalise": False}},
 }
 SQUARE = ["0,0 1,0 1,1 0,1", "0,0 2,0 2,1 0,1", "0,0 1,0 1,2 0,2"]

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from seqloom.data.codecs.numbers import Numbers
+from seqloom.data.codecs.piano_roll import PianoRoll
 from seqloom.data.generators import catalogue, points, sampling
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.addition import addition
 from seqloom.data.generators.arithmetic import arithmetic
 from seqloom.data.generators.catalogue import as_lines, generators, make_examples
+from seqloom.data.generators.chords import chords
 from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
@@ -22,6 +24,7 @@ from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
 from seqloom.data.generators.piecewise import piecewise
 from seqloom.data.generators.whereabouts import whereabouts
+from seqloom.data.generators.xml import xml
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
@@ -29,6 +32,7 @@ ALL = (
     adding,
     addition,
     arithmetic,
+    chords,
     cipher,
     copying,
     counting,
@@ -37,6 +41,7 @@ ALL = (
     whereabouts,
     parity,
     piecewise,
+    xml,
 )
 
 
@@ -279,3 +284,25 @@ def test_parts_of_one_seed_share_no_source():
 def test_lines_are_pairs_or_texts():
     assert as_lines([Example("1+2 ", "3"), Example("4", "5")]) == "1+2 \t3\n4\t5\n"
     assert as_lines([Example(None, "ab")]) == "ab\n"
+
+
+def test_tags_close_in_order_and_are_as_many_and_as_deep_as_asked():
+    for example in xml(200, tags=6, depth=3, longest=4):
+        opened, deepest = [], 0
+        for closing, name in re.findall(r"<(/?)([a-z]{2,4})>", example.target):
+            if closing:
+                assert opened.pop() == name
+            else:
+                opened.append(name)
+                deepest = max(deepest, len(opened))
+        assert not opened
+        assert deepest <= 3
+        assert example.target.count("</") == 6
+        assert re.sub(r"</?[a-z]{2,4}>", "", example.target) == ""
+
+
+def test_chords_are_pieces_of_the_asked_length_on_the_keyboard():
+    for example in chords(50, length=10):
+        notes = PianoRoll().normal(example.target)
+        assert len(notes) == 10
+        assert all(3 <= len(step) <= 4 for step in notes)

@@ -78,7 +78,7 @@ def test_every_part_that_a_recipe_can_name_is_in_the_table_or_written_out():
     rows = {(kind, name) for kind, name, _ in ROWS}
     for kind, folder in KINDS.items():
         left = {name for name in parts(folder) if (kind, name) not in rows}
-        assert left <= {"recurrent", "beam", "marginal", "squared_error"}, kind
+        assert left <= {"recurrent", "beam", "marginal", "squared_error", "likelihood"}, kind
 
 
 def test_every_study_has_a_note():
@@ -107,7 +107,7 @@ def test_the_first_eleven_objectives_train_decoders_that_read_their_whole_source
 @pytest.mark.parametrize("recipe", ["speech-transducer", "speech-ctc", "g2p-ssnt"])
 def test_transducers_take_marginal_alone(recipe):
     check_with(recipe, "marginal")
-    for objective in {*parts("objectives")} - {"marginal", "margin", "squared_error"}:
+    for objective in {*parts("objectives")} - {"marginal", "margin", "squared_error", "likelihood"}:
         with pytest.raises(SeqloomError, match=r'take objective.type = "marginal"'):
             check_with(recipe, objective)
 

@@ -6,7 +6,6 @@ of a file, (samples, rate), or samples at the codec's rate: float from -1 to 1 o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -14,16 +13,17 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec, Feed
+from seqloom.data.codecs.moments import mean_and_deviation
 from seqloom.data.codecs.sound import (
     BLOCK,
     RATES,
+    content_of,
     from_file,
     from_python,
     is_path,
     library,
-    read_content,
     resampler,
-    too_many_seconds,
+    samples_of,
 )
 from seqloom.data.codecs.spec_augment import SpecAugment
 from seqloom.errors import SeqloomError, UnreadableError
@@ -89,16 +89,10 @@ class Audio(Codec):
     def fit(self, values: Iterable[Any]) -> Self:
         if not self.normalise:
             return self
-        count, mean, scatter = 0, np.zeros(self.mels), np.zeros(self.mels)
-        for value in values:  # Chan, Golub & LeVeque 1979: no sum of large squares
-            frames = self._frames(value).astype(np.float64)  # (n, mels)
-            centre, total = frames.mean(0), count + len(frames)
-            scatter += ((frames - centre) ** 2).sum(0) + (centre - mean) ** 2 * count * len(frames) / total
-            mean += (centre - mean) * len(frames) / total
-            count = total
-        if not count:
+        found = mean_and_deviation(map(self._frames, values))
+        if found is None:
             raise SeqloomError("audio was given nothing to learn from; expected at least one recording")
-        deviation = np.sqrt(scatter / count)
+        mean, deviation = found  # (mels,) each
         self._mean = mean.astype(np.float32)
         self._deviation = np.where(deviation < CONSTANT, 1.0, deviation).astype(np.float32)
         return self
@@ -111,12 +105,7 @@ class Audio(Codec):
 
     def content(self, value: Any) -> Any:
         """A hash of the bytes of a file, wherever it is."""
-        if not is_path(value):
-            self._samples(value)
-            return value
-        content = read_content(value)
-        self._samples(value, content)
-        return hashlib.blake2b(content, digest_size=32).digest()
+        return content_of(value, self._samples)
 
     def cut(self, value: Any, longest: int) -> Any:
         """The samples of the first `max_seconds`, and their rate."""
@@ -175,17 +164,7 @@ class Audio(Codec):
 
     def _samples(self, value: Any, content: bytes | None = None) -> np.ndarray:
         """Samples at the codec's rate, of one channel.  (n,)"""
-        name = str(value) if is_path(value) else "the sound"
-        if is_path(value):
-            samples, rate = from_file(value, content, seconds=self.max_seconds)
-        else:
-            samples, rate = from_python(value, self.rate)
-        if len(samples) > rate * self.max_seconds:
-            raise too_many_seconds(name, self.max_seconds)
-        if not len(samples):
-            raise UnreadableError(f"{name} is empty: it has no sample; expected a recording")
-        if rate != self.rate:
-            samples = resampler(name, rate, self.rate).resample_chunk(samples, last=True)
+        name, samples = samples_of(value, self.rate, self.max_seconds, content)
         if len(samples) < self.window + (self.stack - 1) * self.shift:
             least = f"{self.window_ms + (self.stack - 1) * self.shift_ms:g} ms"
             lasts = f"{1000 * len(samples) / self.rate:.3g} ms"

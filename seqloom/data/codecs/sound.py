@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,24 @@ def read_blocks(file: Any, name: str, most: float) -> np.ndarray:
         blocks.append(mono(block, name))
         count += len(block)
     return np.concatenate(blocks)
+
+
+def samples_of(value: Any, rate: int, seconds: float, content: bytes | None = None) -> tuple[str, np.ndarray]:
+    """The name of a sound, and its samples at this rate, of one channel, for so many seconds at most."""
+    name = str(value) if is_path(value) else "the sound"
+    samples, own = from_file(value, content, seconds=seconds) if is_path(value) else from_python(value, rate)
+    if len(samples) > own * seconds:
+        raise too_many_seconds(name, seconds)
+    if not len(samples):
+        raise UnreadableError(f"{name} is empty: it has no sample; expected a recording")
+    return name, samples if own == rate else resampler(name, own, rate).resample_chunk(samples, last=True)
+
+
+def content_of(value: Any, read: Callable[[Any, bytes | None], Any]) -> Any:
+    """What identifies a sound that can be `read`: a hash of the bytes of a file, wherever it is."""
+    content = read_content(value) if is_path(value) else None
+    read(value, content)
+    return value if content is None else hashlib.blake2b(content, digest_size=32).digest()
 
 
 def check_format(name: str, rate: int, channels: int) -> int:

@@ -35,6 +35,8 @@ class Ensemble(Decoder):
             raise SeqloomError(f"average = {show(average)}: no such mean{nearest(average, get_args(Average))}")
         if any(isinstance(member, Head) for member in members):
             raise SeqloomError("a head has no steps to average, and an ensemble averages token by token: use one run")
+        if any(member.features is not None for member in members):
+            raise SeqloomError("an ensemble averages the probabilities of tokens, and vectors have none: use one run")
         ends = {(member.bos, member.eos) for member in members}
         if len(ends) > 1:
             raise SeqloomError(f"members of an ensemble must have one BOS and one EOS, not {sorted(ends, key=str)}")

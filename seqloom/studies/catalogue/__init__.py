@@ -10,6 +10,7 @@ from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
+from seqloom.studies.catalogue.series import STUDIES as SERIES
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
 from seqloom.studies.catalogue.texts import STUDIES as TEXTS
 from seqloom.studies.catalogue.translation import STUDIES as TRANSLATION
@@ -20,6 +21,7 @@ STUDIES: dict[str, Study] = {
     **TRANSLATION,
     **MULTI_MODEL,
     **TEXTS,
+    **SERIES,
     **CELLS,
     **OBJECTIVES,
     **ONLINE,

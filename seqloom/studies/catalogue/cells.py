@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
-from seqloom.studies.sources.generators import arithmetic_text, examples_of
+from seqloom.studies.sources.generators import arithmetic_text, examples_of, xml_text
 from seqloom.studies.study import Gate, Measured, Study, Variant, at_least, at_most, lead
 
 CELLS = {
@@ -11,6 +11,8 @@ CELLS = {
     "lstm": ("lstm", "forget_bias=0.0"),
     "lstm-b": ("lstm", "forget_bias=1.0"),
     "lstm-f": ("lstm", 'without="forget"'),
+    "lstm-i": ("lstm", 'without="input"'),
+    "lstm-o": ("lstm", 'without="output"'),
     "gru": ("gru",),
     "mut1": ("mut", "variant=1"),
     "mut2": ("mut", "variant=2"),
@@ -81,6 +83,19 @@ STUDIES: dict[str, Study] = {
         ),
         ARITHMETIC,
         variants=cells("tanh", "lstm-f", "lstm", "lstm-b", "gru", "mut1", sides=("decoder",)),
+        measure=answer_accuracy,
+    ),
+    "xml": Study(
+        "Nested tags with random names as one running text: accuracy of the next character, by cell",
+        "xml",
+        xml_text,
+        (
+            worst_gap("accuracy", ("lstm", "lstm-b", "gru", "mut1"), ("tanh",), 2),
+            lead(0, "accuracy", "lstm-b", "lstm-f"),
+        ),
+        "accuracy tanh 32.0, LSTM 42.5, LSTM-f 23.4, LSTM-i 41.4, LSTM-o 42.1, LSTM-b 44.4, GRU 46.0, MUT1 47.5, "
+        "MUT2 47.3, MUT3 46.5 (Jozefowicz et al. 2015, other tags, each the best of many trials)",
+        variants=cells(*CELLS, sides=("decoder",)),
         measure=answer_accuracy,
     ),
     "counting": Study(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures.texts import perplexities
+from seqloom.studies.measures.texts import last_words, perplexities
 from seqloom.studies.sources.texts import SHAKESPEARE, penn_treebank, tiny_shakespeare
 from seqloom.studies.study import Study, Variant, at_most
 
@@ -29,5 +29,13 @@ STUDIES: dict[str, Study] = {
         (at_most(140, "valid_perplexity"), at_most(143.7, "test_perplexity")),
         "valid 151.5, test 143.7 (5-gram, Kneser-Ney); 121.39, 115.91 after 13 epochs (small model of Zaremba et al.)",
         measure=perplexities,
+    ),
+    "last-word": Study(
+        "Penn Treebank: the last word of a test sentence, given all before it, by the model of ptb-lstm",
+        "word-lstm",
+        penn_treebank,
+        published="none on this (Paperno et al. 2016 choose passages of which the last sentence alone is not enough)",
+        measure=last_words,
+        runs="ptb-lstm",
     ),
 }

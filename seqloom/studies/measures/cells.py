@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from seqloom.studies.study import Measures, Splits, evaluate_test_set, test_examples
 
@@ -34,18 +37,22 @@ def next_token_accuracy(model: Predictor, data: Splits) -> Measures:
 
 def answer_accuracy(model: Predictor, data: Splits) -> Measures:
     """Of a running text: how often the likeliest next token is right, of the tokens that count in its loss."""
-    import numpy as np
+    from seqloom.tasks.text import RunningText
+
+    assert isinstance(model.task, RunningText)
+    tokens, right = right_tokens(model, [example.target for example in test_examples(model, data)])
+    return {"accuracy": 100 * float(right[model.task.counted(tokens)].mean())}
+
+
+def right_tokens(model: Predictor, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens of a running text, EOS after each line, and whether the model finds each likeliest.  (N,) each"""
     import torch
 
     from seqloom.data.special_tokens import EOS
     from seqloom.inference.running_text import CHUNK
-    from seqloom.tasks.text import RunningText
     from seqloom.types import Padded, State
 
-    task = model.task
-    assert isinstance(task, RunningText)
-    lines = [np.append(task.target.encode(example.target), EOS) for example in test_examples(model, data)]
-    tokens = np.concat(lines)
+    tokens = np.concat([np.append(model.task.target.encode(line), EOS) for line in lines])
     text = torch.from_numpy(np.append(EOS, tokens)).to(model.device)
     memory, right = model.model.encode(None, rows=1), []
     state: State | None = None
@@ -57,7 +64,7 @@ def answer_accuracy(model: Predictor, data: Splits) -> Measures:
             )
             state = output.state
             right.append((output.scores[0].argmax(-1) == wanted).cpu().numpy())
-    return {"accuracy": 100 * float(np.concat(right)[task.counted(tokens)].mean())}
+    return tokens, np.concat(right)
 
 
 def accepted_lines(model: Predictor, data: Splits) -> Measures:

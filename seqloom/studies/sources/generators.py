@@ -40,10 +40,21 @@ def arithmetic_text(folder: Path) -> Splits:
     """Sums and differences as lines of one text, "source=target"."""
     from seqloom.data.generators.arithmetic import arithmetic
 
-    lines = [f"{example.source}={example.target}\n" for example in arithmetic(402_000)]
-    parts = {"train": lines[:400_000], "valid": lines[400_000:401_000], "test": lines[401_000:]}
-    files = [write_file(folder, f"arithmetic-{name}.txt", "".join(part)) for name, part in parts.items()]
-    return Splits(*files)
+    return split_lines(folder, "arithmetic", [f"{each.source}={each.target}\n" for each in arithmetic(402_000)])
+
+
+@cache
+def xml_text(folder: Path) -> Splits:
+    """Nested tags as lines of one text."""
+    from seqloom.data.generators.xml import xml
+
+    return split_lines(folder, "xml", [f"{each.target}\n" for each in xml(62_000)])
+
+
+def split_lines(folder: Path, name: str, lines: list[str]) -> Splits:
+    """The last thousand lines for the test, the thousand before for validation."""
+    parts = {"train": lines[:-2000], "valid": lines[-2000:-1000], "test": lines[-1000:]}
+    return Splits(*(write_file(folder, f"{name}-{split}.txt", "".join(part)) for split, part in parts.items()))
 
 
 dates = examples_of("dates", 30_000, 2_000)  # test strings are in neither of the other splits
