@@ -58,7 +58,7 @@ def greedy_evaluation(
         predictions = decoding.predictions(System(model.eval(), task, full, trust=trust))
         if not processes.is_lead():
             return {}, []
-        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
+        sample = (task.source.line(sources[0]), str(predictions[0]), str(references[0][0]))
         return task.measure(predictions, references, sources), [sample]
 
     return evaluate
