@@ -162,7 +162,9 @@ def _write(folder: Path, examples: Iterable[Example], source: Codec | None, targ
                 side.file.close()
     if rows == 0:
         raise SeqloomError("a corpus needs at least one example; none was given")
-    meta = {"format": FORMAT, "rows": rows, "notes": source.notes() if source else []} | {name: side and side.meta() for name, side in zip(SIDES, sides)}
+    meta = {"format": FORMAT, "rows": rows, "notes": source.notes() if source else []} | {
+        name: side and side.meta() for name, side in zip(SIDES, sides)
+    }
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 

@@ -62,7 +62,7 @@ def file_dialogues(name: str, kind: str, max_characters: int) -> Iterator[Row]:
     """The examples of a file; all those of a line have its number."""
     if kind in ("csv", "parquet"):
         raise SeqloomError(
-            f"{name}: data.dialogues = true reads lines with {END} after each turn, or JSON lists of turns, not {kind}: "
+            f"{name}: data.dialogues = true reads lines with {END} after each turn, or JSON lists of turns, no {kind}: "
             "set data.dialogues = false for a table of contexts and replies"
         )
     if kind == "json" and is_array(name):
@@ -116,7 +116,9 @@ def one_reply(pair: tuple[Any, ...], max_characters: int) -> Iterator[Columns]:
     if len(pair) != 2:
         raise LineError(f"{len(pair)} columns", "expected a context, a tab and a reply", "\t".join(map(str, pair)))
     if any(isinstance(side, str) and not side.strip() for side in pair):
-        raise LineError("empty side", "expected a context and a reply, neither of them empty", "\t".join(map(str, pair)))
+        raise LineError(
+            "empty side", "expected a context and a reply, neither of them empty", "\t".join(map(str, pair))
+        )
     context, reply = (checked_turns(side, max_characters) for side in pair)
     if len(reply) != 1:
         raise LineError("several turns", f"expected a reply of one turn, not {len(reply)}", pair[1])
@@ -128,9 +130,11 @@ def checked_turns(value: Any, max_characters: int) -> list[str]:
     try:
         turns = split_turns(value)
     except UnreadableError:
-        raise LineError("not a dialogue", f'expected turns with {END} after each, or a list of turns', value) from None
+        raise LineError("not a dialogue", f"expected turns with {END} after each, or a list of turns", value) from None
     if not turns:
-        raise LineError("blank line" if isinstance(value, str) else "no turns", f"expected turns with {END} after each", value)
+        raise LineError(
+            "blank line" if isinstance(value, str) else "no turns", f"expected turns with {END} after each", value
+        )
     if empty := empty_turn(turns):
         raise LineError("empty turn", f"turn {empty} of {len(turns)} is empty: expected some text in each turn", value)
     check_text(join_turns(turns), max_characters)

@@ -27,7 +27,9 @@ class Layout:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """The layout in the [data] of a recipe."""
-        return cls(tuple(data.get("columns") or ()), data.get("header"), data.get("quotes"), bool(data.get("dialogues")))
+        return cls(
+            tuple(data.get("columns") or ()), data.get("header"), data.get("quotes"), bool(data.get("dialogues"))
+        )
 
     def changed(self, columns: Sequence[str | int] | None = None, header: bool | None = None) -> Layout:
         """For a file that is laid out otherwise. Other columns make what was known of the header void."""

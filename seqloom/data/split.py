@@ -68,8 +68,13 @@ def scan(
         pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart
         pairs.append(_hash(pair, seed))
         content.update(b"%d:%b" % (len(pair), pair))
-    hashes = [np.array(each, dtype=np.uint64) for each in (sources, sources if group is None else groups, pairs)]
-    return Scan(*hashes, np.array(sizes, dtype=np.int64), content.hexdigest(), frozenset(refused))
+    hashes = {"sources": sources, "groups": sources if group is None else groups, "pairs": pairs}
+    return Scan(
+        **{name: np.array(each, dtype=np.uint64) for name, each in hashes.items()},
+        sizes=np.array(sizes, dtype=np.int64),
+        content=content.hexdigest(),
+        refused=frozenset(refused),
+    )
 
 
 def hold_out(sources: np.ndarray, max_valid: int) -> np.ndarray:

@@ -4,7 +4,7 @@ chat = model.chat(temperature=0.8)
 chat.say("Hello !")
 chat.say("How are you ?")
 
-A run of dialogues reads the turns as such; one of plain text reads the last turns as one text, by default the last alone.
+A run of dialogues reads the turns as such; one of plain text reads the last turns as one text, by default one turn.
 There is no torch here.
 """
 

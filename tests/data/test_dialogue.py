@@ -209,7 +209,7 @@ def test_bad_json_is_a_bad_line(tmp_path, line):
 def test_tables_have_no_dialogues(tmp_path):
     path = tmp_path / "dialogues.csv"
     path.write_text("a,b\n")
-    with pytest.raises(SeqloomError, match=r"data.dialogues = true reads lines .* not csv"):
+    with pytest.raises(SeqloomError, match=r"data.dialogues = true reads lines .* no csv"):
         list(read([path], layout=WHOLE))
     with pytest.raises(SeqloomError, match=r"data.dialogues = true: its lines have no columns"):
         list(read([path], layout=Layout(columns=(1, 2), dialogues=True)))
@@ -248,8 +248,8 @@ def test_turns_end_to_end_are_hardly_padded_where_tables_would_be_mostly_padding
     batches = [plan[number] for number in range(len(plan))]
     assert sum(len(rows) * tokens[rows].max() for rows in batches) < 1.05 * tokens.sum()
     assert sum(turns[rows].size * turns[rows].max() for rows in batches) > 2.5 * tokens.sum()  # tables
-    grouped = [(lengths, groups(lengths)) for rows in batches for lengths in [torch.from_numpy(turns[rows].reshape(-1))]]
-    read = sum(len(group) * int(lengths[group].max()) for lengths, found in grouped for group in found)
+    lengths = [torch.from_numpy(turns[rows].reshape(-1)) for rows in batches]
+    read = sum(len(group) * int(each[group].max()) for each in lengths for group in groups(each))
     assert read < 1.45 * tokens.sum()  # by the encoder of words
 
 

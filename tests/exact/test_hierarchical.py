@@ -32,7 +32,7 @@ def in_float64(part):
 
 
 def hierarchical(**settings):
-    return in_float64(Hierarchical(vocabulary=VOCABULARY, eos=EOS, **{"words": OF_WORDS, "size": SIZE, **settings}))
+    return in_float64(Hierarchical(vocabulary=VOCABULARY, eos=EOS, **{"encoder": OF_WORDS, "size": SIZE, **settings}))
 
 
 def dialogues(rows=TURNS):
@@ -43,7 +43,7 @@ def turn_by_turn(encoder, turns):
     """The states of a dialogue, each turn read alone and the cell stepped by hand."""
     state, states = encoder.turns.start(1), []
     for turn in turns:
-        vector = encoder.words(Padded.stack([torch.tensor([*turn, EOS])])).final["summary"]
+        vector = encoder.encoder(Padded.stack([torch.tensor([*turn, EOS])])).final["summary"]
         output, state = encoder.turns.step(vector, state)
         states.append(output[0])
     return torch.stack(states), state
@@ -54,8 +54,8 @@ def turn_by_turn(encoder, turns):
     [
         {},
         {"cell": LSTM, "layers": 2},
-        {"words": partial(Recurrent, cell=LSTM, embedding_size=EMBEDDING, size=WORDS, bidirectional=True)},
-        {"words": partial(Transformer, size=8, heads=2, hidden=6, layers=1, dropout=0.0)},
+        {"encoder": partial(Recurrent, cell=LSTM, embedding_size=EMBEDDING, size=WORDS, bidirectional=True)},
+        {"encoder": partial(Transformer, size=8, heads=2, hidden=6, layers=1, dropout=0.0)},
     ],
     ids=["gru", "lstm", "bidirectional", "transformer"],
 )
@@ -78,13 +78,13 @@ def test_with_one_turn_hred_is_a_plain_encoder_decoder_with_the_same_weights(fee
     shared = {"vocabulary": VOCABULARY, "bos": BOS, "eos": EOS, "embedding_size": EMBEDDING, "size": SIZE, "cell": GRU}
     hred = in_float64(
         Model(
-            Hierarchical(vocabulary=VOCABULARY, eos=EOS, words=OF_WORDS, size=SIZE, cell=Elman),
+            Hierarchical(vocabulary=VOCABULARY, eos=EOS, encoder=OF_WORDS, size=SIZE, cell=Elman),
             Decoder(**shared, memory_size=SIZE, bridge="copy", feed_context=feed_context),
         )
     )
     plain = in_float64(Model(OF_WORDS(vocabulary=VOCABULARY), Decoder(**shared, memory_size=WORDS)))
     kernel = hred.encoder.turns.cells[0].kernel
-    plain.encoder.load_state_dict(hred.encoder.words.state_dict())
+    plain.encoder.load_state_dict(hred.encoder.encoder.state_dict())
     weights = {name: value for name, value in hred.decoder.state_dict().items() if "bridging" not in name}
     if feed_context:  # the plain one has no place for it: the columns that read the context are zero
         name = "stack.cells.0.kernel.weight_ih_l0"
@@ -102,7 +102,8 @@ def test_a_turn_changes_the_context_from_itself_on_only():
     encoder = hierarchical()
     before = encoder(dialogues(TURNS[:1])).states[0]
     for place in range(4):
-        turns = [[*turn[:-1], 4 + (turn[-1] - 3) % 5] if place == number else turn for number, turn in enumerate(TURNS[0])]
+        turns = [list(turn) for turn in TURNS[0]]
+        turns[place][-1] = 4 + (turns[place][-1] - 3) % 5  # another word
         after = encoder(dialogues([turns])).states[0]
         assert torch.equal(after[:place], before[:place])
         assert (after[place:] != before[place:]).any(1).all()

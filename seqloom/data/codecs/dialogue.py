@@ -22,9 +22,9 @@ from seqloom.data.special_tokens import EOS
 class Dialogue(Codec):
     """Contexts <-> tokens (T,), EOS after each turn. The last `turns` are kept; 0: all.
 
-    Of a turn with more than `longest` tokens only the first are read (0: any length), which `notes` counts. As a target,
-    a text is its tokens, never cut; with `task.joint` replies share the vocabulary of turns. The other settings are
-    those of the codec `text`.
+    Of a turn with more than `longest` tokens only the first are read (0: any length), which `notes` counts. A target
+    is its tokens, never cut; with `task.joint` replies share the vocabulary of turns. The other settings are those of
+    the codec `text`.
     """
 
     divided = "turn"
@@ -44,7 +44,7 @@ class Dialogue(Codec):
         return self.text.vocabulary
 
     def fit(self, values: Iterable[Any]) -> Self:
-        self.text.fit(turn for value in values for turn in self.kept(value))
+        self.text.fit(turn for value in values for turn in turns_of(value))  # also those that are not read
         return self
 
     def kept(self, value: Any) -> list[str]:

@@ -28,7 +28,10 @@ ENDINGS = ("for {} .", "{} of us .", "we are {} .", "{} please .", "just {} .")
 
 
 def slots(count: int, seed: int = 1, *, distance: int = 3, cities: int = 20) -> list[Example]:
-    """`count` dialogues; the city is named `distance` turns before the reply. A smaller count gives the first of them."""
+    """`count` dialogues; the city is named `distance` turns before the reply.
+
+    A smaller count gives the first of them.
+    """
     check_range("slots", "count", count, 1)
     check_range("slots", "distance", distance, 3, 50)
     check_range("slots", "cities", cities, 2, len(CITIES))

@@ -27,7 +27,7 @@ WIDER = 2  # within a group, the longest turn is at most so many times as long a
 class Hierarchical(Encoder):
     """Reads tokens (B, T) in which EOS ends each turn, as the codec `dialogue` makes them.
 
-    `words` is any encoder of tokens, which reads turns side by side, in groups of like length; `size`, `cell` and
+    `encoder` is any encoder of tokens, which reads turns side by side, in groups of like length; `size`, `cell` and
     `layers` are those of the network over turns.
     """
 
@@ -38,7 +38,7 @@ class Hierarchical(Encoder):
         *,
         vocabulary: int,
         eos: int,
-        words: Callable[..., Encoder] = WORDS,
+        encoder: Callable[..., Encoder] = WORDS,
         size: int = 256,
         cell: Callable[..., Cell] = GRU,
         layers: int = 1,
@@ -46,16 +46,16 @@ class Hierarchical(Encoder):
     ):
         super().__init__()
         self.eos, self.output_size = eos, size
-        self.words = words(vocabulary=vocabulary)
+        self.encoder = encoder(vocabulary=vocabulary)
         self.dropout = Dropout(dropout)
         self.turns = RecurrentStack(
-            cell=cell, input_size=self.words.output_size, size=size, layers=layers, dropout=dropout
+            cell=cell, input_size=self.encoder.output_size, size=size, layers=layers, dropout=dropout
         )
 
     @property
     def embedding(self) -> nn.Module | None:
         """The table of words, which a decoder may share."""
-        return getattr(self.words, "embedding", None)
+        return getattr(self.encoder, "embedding", None)
 
     @property
     def one_state_per_token(self) -> bool:
@@ -85,7 +85,7 @@ class Hierarchical(Encoder):
         for rows in groups(lengths):
             steps = torch.arange(int(lengths[rows].max()), device=rows.device)
             places = (stops - lengths)[rows, None] + steps  # (n, W): beyond a turn are tokens that are not read
-            memory = self.words(Padded(tokens[places.clamp(max=len(tokens) - 1)], lengths[rows]))
+            memory = self.encoder(Padded(tokens[places.clamp(max=len(tokens) - 1)], lengths[rows]))
             if memory.costs:
                 raise ValueError("costs of the encoder of words are not supported: take cells and layers without")
             order.append(rows)
