@@ -32,8 +32,8 @@ STUDIES: dict[str, Study] = {
         variants={HRED: Variant(), FLAT: flat(64, 32, 0.0), LAST: last_turn()},
     ),
     "dialogue": Study(
-        "DailyDialog, replies to up to four turns; dialogues of the test and validation sets are taken out of the "
-        "training set. Perplexity per word of replies, 6,000 words; kn3: 3-grams of the replies alone, Kneser-Ney smoothing",
+        "DailyDialog, replies to up to four turns; dialogues of the test and validation sets are not in the training "
+        "set. Perplexity per word of replies, 6,000 words; kn3: 3-grams of the replies alone, Kneser-Ney smoothing",
         "hred",
         dailydialog,
         (
