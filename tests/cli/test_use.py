@@ -171,8 +171,10 @@ class TestTraining:
         full = complete(read_recipe(name), name)
         small = {"size": 8, "embedding_size": 8, "layers": 1, "heads": 2, "hidden": 16}
         changes = ["train.steps=2", "train.tokens=512", "train.decode=4"]
-        for part in ("encoder", "decoder"):
-            changes += [f"{part}.{key}={value}" for key, value in small.items() if key in full.get(part, {})]
+        encoder = full.get("encoder", {})
+        parts = {"encoder": encoder, "encoder.encoder": encoder.get("encoder", {}), "decoder": full["decoder"]}
+        for part, table in parts.items():
+            changes += [f"{part}.{key}={value}" for key, value in small.items() if key in table]
         sides = [side for side in ("source", "target") if full["task"].get(side, {}).get("units") == "bpe"]
         changes += [f"task.{side}.size=260" for side in sides]
         if full["task"].get("source", {}).get("type") == "audio":
