@@ -165,6 +165,8 @@ Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | dj
 Sets: read, process, write | 000 | nn/encoders/set.py | | sorting | sorting / P = 10
 Sets in any order | 000 | objectives/any_order.py | | sorting | $ train sorting --set objective=any_order
 End-to-end memory network | 000 | nn/encoders/memory_network.py | | babi | babi / / error, mean of 20 tasks
+Hierarchical encoder (HRED) | 003 | nn/encoders/hierarchical.py | Serban | hred | dialogue / HRED / test_perplexity
+HRED, a slot three turns back | 003 | nn/encoders/hierarchical.py | Serban | slots | slots / HRED
 Attention-sum reader | 000 | nn/heads/reader.py | | cloze | cloze / one fact, sum
 Adaptive computation time | 000 | nn/cells/adaptive.py | | parity | parity / adaptive
 Adaptive computation time, price of a step | 000 | nn/cells/adaptive.py | | parity | parity-prices / 0.0003 / steps

@@ -206,9 +206,11 @@ def info_on_random_examples(name: str, system: System, source: Any, target: Any,
     model, task, recipe, trust = system.model, system.task, system.recipe, system.trust
     length = LENGTH if task.per_token or not isinstance(model.decoder, Head) else 1
     nested = task.source is not None and bool(task.source.nested)
+    divided = task.source is not None and bool(task.source.divided)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe["seed"])
-        examples: Any = Examples(source, target, [length] * ROWS, task.target.chooses, nested, [LENGTH] * ROWS)
+        lengths, sources = [length] * ROWS, [LENGTH] * ROWS
+        examples: Any = Examples(source, target, lengths, task.target.chooses, nested, sources, divided)
         batch = task.collate(examples, task.in_order(examples.lengths, tokens=ROWS * (LENGTH + 1))[0])
         objective = build_objective(recipe, task, model.decoder, trust, target)
         training = Training(model, objective, seed=recipe["seed"]).train()

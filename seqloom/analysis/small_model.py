@@ -18,7 +18,7 @@ from seqloom.config.check import check_recipe, made_of
 from seqloom.config.discovery import find
 from seqloom.config.recipes import difference
 from seqloom.contracts import Codec, Objective
-from seqloom.data.special_tokens import SPECIAL
+from seqloom.data.special_tokens import EOS, SPECIAL
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
 from seqloom.types import Batch
@@ -57,13 +57,14 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
     task = build_task(recipe, trust)
     source, target = stand_in(task.source), stand_in(task.target)
     nested = task.source is not None and bool(task.source.nested)
+    divided = task.source is not None and bool(task.source.divided)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         # Some widths fit only if all are scaled alike; some decoders write only one token, or one per source token.
         for most, lengths in product((NARROW, None), (TARGETS, (1,) * len(TARGETS), SOURCES)):
             torch.manual_seed(recipe["seed"])
             narrow, examples = (
                 narrow_recipe(recipe, most),
-                Examples(source, target, lengths, task.target.chooses, nested),
+                Examples(source, target, lengths, task.target.chooses, nested, divided=divided),
             )
             batch = task.collate(examples, task.in_order(examples.lengths, tokens=1000)[0])
             try:
@@ -87,7 +88,7 @@ def stand_in(codec: Codec | None) -> Any:
 
 
 class Examples:
-    """Random examples, read as a corpus is. `chooses` and `nested` are those of a Codec."""
+    """Random examples, read as a corpus is. `chooses`, `nested` and `divided` are those of a Codec."""
 
     def __init__(
         self,
@@ -97,10 +98,13 @@ class Examples:
         chooses: str = "",
         nested: bool = False,
         sources: Sequence[int] = SOURCES,
+        divided: bool = False,
     ):
         self.targets = [random_value(target, length) for length in lengths]
         self.sources = [source and random_value(source, length, WORDS if nested else ()) for length in sources]
         for output, value in zip(self.targets, self.sources):
+            if divided:  # into parts of two tokens
+                value[2::3] = EOS
             if chooses == "places":
                 output[:] = target.vocabulary + torch.randint(len(value), (len(output),)).numpy()
             elif chooses == "copies":  # the first word of each is in no vocabulary

@@ -23,6 +23,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "predict": ("predict", "Predict: one source per line on stdin, one output per line on stdout."),
     "evaluate": ("evaluate", "Measure a run on pairs by the metrics of its task; prints JSON."),
     "score": ("evaluate", "Print the log-probability of each pair."),
+    "chat": ("chat", "Talk to a run: it answers each line from the turns before."),
     "stream": ("stream", "Write while the input is still arriving: sound as a WAV stream, or text."),
     "generate": ("generate", "Generate texts with a language model."),
     "explain": ("explain", "Show why a run answers as it does, in the terminal and on a page."),

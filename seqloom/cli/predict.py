@@ -90,6 +90,9 @@ def predict_lines(model: Any, as_json: bool, asked: dict[str, Any]) -> None:
                 print(model.task.target.line(found[0].text) if found else "")
         lines += len(sources)
         sys.stdout.flush()
+    for codec in model.system.sources:
+        for line in codec.notes():
+            note(line)
     if unknown:
         note(f"{unknown:,} of {sources_in_all:,} lines have tokens that this model has never seen.")
 

@@ -9,7 +9,7 @@ from seqloom.config.assemble import assemble_part, call
 from seqloom.config.complete import OF, OF_SOURCE, fill_part, is_derived
 from seqloom.config.discovery import find, parameters
 from seqloom.config.recipes import Recipe
-from seqloom.data.special_tokens import PAD, UNK, correspondence
+from seqloom.data.special_tokens import EOS, PAD, UNK, correspondence
 from seqloom.errors import SeqloomError, show
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def assemble_model(recipe: Recipe, source_codec: Codec | None, target_codec: Cod
             sizes = f"task.source has {source_codec.vocabulary} tokens and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
         given = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD, "unk": UNK}
+        given["eos"] = EOS  # of the parts of a source, whatever ends an output
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)

@@ -111,6 +111,7 @@ class Data:
     columns: tuple[str | int, ...] | None = None  # source and target, by name or by number from 1
     header: bool | None = None  # whether line 1 names the columns; None: asked if it looks so
     quotes: bool | None = None  # whether quotes enclose cells; None: in CSV always, in TSV where only that makes sense
+    dialogues: bool = False  # whether lines are dialogues, each turn of which is a reply to those before it
 
     def __post_init__(self) -> None:
         expect(1, 100_000_000, max_characters=self.max_characters)

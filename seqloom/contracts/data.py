@@ -35,6 +35,7 @@ class Codec(ABC):
     seconds: float | None = None  # how long a position is, where values are sound
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
+    divided: ClassVar[str] = ""  # EOS ends each part of a source: what a part is, "turn"
     names_files: ClassVar[bool] = False  # a text value is the path of a file
     suffix: ClassVar[str] = ""  # how the name of a file ends that holds one value, such as ".wav"; "": there is none
     augment: Callable[[Padded, np.random.Generator], Padded] | None = None  # augmentation of sources in training
@@ -71,6 +72,10 @@ class Codec(ABC):
     def elements(self, value: Any) -> int | None:
         """How many positions a value has, where that is known before fitting."""
         return None
+
+    def notes(self) -> list[str]:
+        """What was left out of sources since the last call, in sentences, for the person whose data it is."""
+        return []
 
     def feed(self) -> Feed:
         """Takes a value piece by piece."""

@@ -106,7 +106,7 @@ class Encoder(nn.Module, ABC):
         """Read the whole source. On request, leave the attention in extra["attention"] (B, layers, heads, T, T)."""
 
     def count_states(self, length: int) -> int:
-        """How many states the memory of a source of this length has."""
+        """How many states the memory of a source of this length has; of a divided source, of so many parts."""
         return -(-length // self.stride)
 
     @property

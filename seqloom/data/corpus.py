@@ -31,6 +31,7 @@ class Corpus:
 
     def __init__(self, folder: Path, meta: dict[str, Any]):
         self.folder = folder
+        self.notes: list[str] = meta.get("notes", [])  # what codecs left out of sources, in sentences
         self.hold: object = None  # keeps its cache entry in use
         rows = meta["rows"]
         self.lengths = _map_file(folder / "lengths.bin", "int32", (rows, 2))  # (N, 2)
@@ -161,7 +162,9 @@ def _write(folder: Path, examples: Iterable[Example], source: Codec | None, targ
                 side.file.close()
     if rows == 0:
         raise SeqloomError("a corpus needs at least one example; none was given")
-    meta = {"format": FORMAT, "rows": rows} | {name: side and side.meta() for name, side in zip(SIDES, sides)}
+    meta = {"format": FORMAT, "rows": rows, "notes": source.notes() if source else []} | {
+        name: side and side.meta() for name, side in zip(SIDES, sides)
+    }
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from seqloom.contracts import Codec
 from seqloom.data.cache import Cache
 from seqloom.data.corpus import Corpus
+from seqloom.data.dialogues import first_turn
 from seqloom.data.keys import codec_key, files_key, key_of
 from seqloom.data.layout import PLAIN, Layout
 from seqloom.data.lines import Data, is_pipe, paths_of, repeatable, title_of
@@ -80,7 +81,7 @@ def prepare(
         rows, title = reader(data, tally), title_of(data)
         checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "check": check}
         found = readable(rows, source, target, title, tally, refused=refused, **checks)
-        return scan(found, refused, seed)
+        return scan(found, refused, seed, first_turn if layout.dialogues else None)
 
     # 1. Files that have not changed are in the cache.
     files, paths = None, [paths_of(train), paths_of(valid)]
@@ -109,7 +110,7 @@ def prepare(
 
         # 3. Split. Where validation data is given, nothing is held out.
         if valid_data is None or given is None:
-            held = last_tenth(found.sizes) if running else hold_out(found.sources, max_valid)  # (N,)
+            held = last_tenth(found.sizes) if running else hold_out(found.groups, max_valid)  # (N,)
             valid_examples = list(pick(found.usable(reader(train_data)), held))
         else:
             held = np.zeros(len(found.sources), dtype=bool)
@@ -158,6 +159,7 @@ def prepare(
         length_ratio=ratio,
         longest_target=int(lengths[:, 1].max()),
         running=running,
+        left_out=[*corpora[0].notes, *(f"Validation: {note}" for note in corpora[1].notes)],
     )
     if files:
         store.add_files(key, files, paths[0] + paths[1], valid_examples, report)

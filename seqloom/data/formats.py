@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from seqloom.data.columns import Columns, Row, attempt, decode_line, from_aligned, from_text, from_values
+from seqloom.data.dialogues import file_dialogues
 from seqloom.data.json_array import array_items, is_array
 from seqloom.data.layout import Layout
 from seqloom.data.lines import aligned_lines, lines, title_of
@@ -35,6 +36,8 @@ def file_rows(
     if len(names) == 2:
         return number_rows(aligned_lines(names, max_characters), lambda pair: from_aligned(*map(decode, pair))), "line"
     kind = format_of(name)
+    if layout.dialogues:
+        return file_dialogues(name, kind, max_characters), "line"
     if kind == "parquet":
         return number_rows(parquet_rows(name, columns, layout), lambda row: from_values(row, max_characters)), "row"
     records = Records(layout, columns, max_characters, title)

@@ -11,6 +11,7 @@ from typing import Any
 
 from seqloom.data.as_text import SIDES
 from seqloom.data.columns import Columns, Row, attempt, from_pair, from_values
+from seqloom.data.dialogues import dialogue_rows
 from seqloom.data.layout import Layout
 from seqloom.data.records import Records
 from seqloom.errors import SeqloomError, shown
@@ -42,6 +43,9 @@ def python_rows(data: Any, sides: int, layout: Layout, max_characters: int, titl
         items = iter(data)
     except TypeError:
         raise SeqloomError(f"the data is {shown(data)}; {EXPECTED}") from None
+    if layout.dialogues:
+        layout.check(sides)
+        return dialogue_rows(items, max_characters)
     records = Records(layout, sides, max_characters, title, OPTION)
 
     def parse(item: Any) -> Columns:

@@ -22,17 +22,20 @@ class Layout:
     columns: tuple[str | int, ...] = ()  # source and target, by name or by number from 1; empty: by their usual names
     header: bool | None = None  # None: a first line that looks like a header is asked about
     quotes: bool | None = None  # None: in CSV always, in TSV where the lines make sense only so
+    dialogues: bool = False  # lines are dialogues, see data/dialogues.py
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """The layout in the [data] of a recipe."""
-        return cls(tuple(data.get("columns") or ()), data.get("header"), data.get("quotes"))
+        return cls(
+            tuple(data.get("columns") or ()), data.get("header"), data.get("quotes"), bool(data.get("dialogues"))
+        )
 
     def changed(self, columns: Sequence[str | int] | None = None, header: bool | None = None) -> Layout:
         """For a file that is laid out otherwise. Other columns make what was known of the header void."""
         if columns:
             return Layout(tuple(check_columns(columns)), header, self.quotes)
-        return self if header is None else Layout(self.columns, header, self.quotes)
+        return self if header is None else Layout(self.columns, header, self.quotes, self.dialogues)
 
     def typed(self) -> list[str]:
         """The options of a command that say the same."""
@@ -45,6 +48,9 @@ class Layout:
 
     def check(self, sides: int) -> None:
         """Refuse another number of columns than an example has sides."""
+        if self.dialogues and (sides == 1 or self.columns):
+            why = "a language model has no turns before" if sides == 1 else "its lines have no columns"
+            raise SeqloomError(f"data.dialogues = true: {why}; set data.dialogues = false")
         if self.columns and len(self.columns) != sides:
             wanted = "2 (source, target)" if sides == 2 else "1, a language model has no source"
             given = ", ".join(map(str, self.columns))

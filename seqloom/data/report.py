@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from seqloom.data.readers import Tally
@@ -24,6 +24,7 @@ class Report:
     length_ratio: float  # the largest target tokens / source tokens in training; 0 for language models
     longest_target: int  # tokens
     running: bool = False  # the examples are the lines of one text
+    left_out: list[str] = field(default_factory=list)  # what codecs left out of sources, in sentences
 
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> Self:
@@ -44,6 +45,7 @@ class Report:
         for title, tally in (("training", self.tally), ("validation", self.valid_tally)):
             if tally and tally.skipped:
                 lines.append(tally.sentence(title))
+        lines += self.left_out
         if self.duplicates:
             lines.append(f"Duplicate pairs: {self.duplicates:,}.")
         if self.ambiguous:

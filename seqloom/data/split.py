@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ class Scan:
     """The hashes of the examples of a data set. A language model's example is identified by its target."""
 
     sources: np.ndarray  # (N,) uint64
+    groups: np.ndarray  # (N,) uint64: of what is held out whole, sources or dialogues
     pairs: np.ndarray  # (N,) uint64
     sizes: np.ndarray  # (N,): bytes of the targets, and one more for the line break
     content: str  # a hash of everything
@@ -48,20 +49,32 @@ class Scan:
         return len(np.intersect1d(self.sources, valid.sources))
 
 
-def scan(rows: Iterable[tuple[Example, Any, Any]], refused: set[int], seed: int) -> Scan:
-    """Hash the contents of examples (`readers.readable`, which fills `refused`)."""
-    sources, pairs, sizes = array("Q"), array("Q"), array("Q")
+def scan(
+    rows: Iterable[tuple[Example, Any, Any]],
+    refused: set[int],
+    seed: int,
+    group: Callable[[Example], Any] | None = None,
+) -> Scan:
+    """Hash the contents of examples (`readers.readable`, which fills `refused`), and the `group` of each."""
+    sources, groups, pairs, sizes = array("Q"), array("Q"), array("Q"), array("Q")
     content = hashlib.sha256()
     for example, source, target in rows:
         second = _bytes(target)
         first = second if example.source is None else _bytes(source)
         sizes.append(len(second) + 1)
         sources.append(_hash(first, seed))
+        if group is not None:
+            groups.append(_hash(_bytes(group(example)), seed))
         pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart
         pairs.append(_hash(pair, seed))
         content.update(b"%d:%b" % (len(pair), pair))
-    hashes = [np.array(each, dtype=np.uint64) for each in (sources, pairs)]
-    return Scan(hashes[0], hashes[1], np.array(sizes, dtype=np.int64), content.hexdigest(), frozenset(refused))
+    hashes = {"sources": sources, "groups": sources if group is None else groups, "pairs": pairs}
+    return Scan(
+        **{name: np.array(each, dtype=np.uint64) for name, each in hashes.items()},
+        sizes=np.array(sizes, dtype=np.int64),
+        content=content.hexdigest(),
+        refused=frozenset(refused),
+    )
 
 
 def hold_out(sources: np.ndarray, max_valid: int) -> np.ndarray:

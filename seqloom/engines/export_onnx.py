@@ -28,6 +28,7 @@ from seqloom.engines.engine import require_packages
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.combine.ensemble import Ensemble
+from seqloom.nn.encoders.hierarchical import Hierarchical
 from seqloom.nn.layers.experts import Experts
 from seqloom.nn.model import Model
 from seqloom.nn.ops.halting import Halting
@@ -65,6 +66,8 @@ def refuse(model: Model, int8: bool) -> None:
         )
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
         raise SeqloomError("--to onnx does not support multi-head attention: use the run itself")
+    if any(isinstance(module, Hierarchical) for module in model.modules()):
+        raise SeqloomError("--to onnx does not support hierarchical encoders: use the run itself")
     if any(isinstance(module, Experts) for module in model.modules()):
         raise SeqloomError("--to onnx does not support experts: use the run itself")
     if any(isinstance(module, Halting) for module in model.modules()):

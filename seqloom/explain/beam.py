@@ -13,7 +13,7 @@ from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
 from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
 from seqloom.inference.constraints import build_constraints, no_output
-from seqloom.inference.system import System, encode_source, pieces
+from seqloom.inference.system import System, encode_source, pieces, source_pieces
 from seqloom.nn.teacher_forcing import inputs_of, teacher_force
 from seqloom.search.beam import Beam, BeamSearch
 from seqloom.types import Padded
@@ -74,8 +74,8 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
         )
     inner = memory.extra.get("attention")
     return Explanation(
-        source=[] if tokens is None else pieces(task.source, tokens, source),
-        source_text="" if source is None else str(source),
+        source=[] if tokens is None else source_pieces(task.source, tokens, source, memory.states.shape[1]),
+        source_text="" if source is None else source if task.source is None else task.source.line(source),
         hypotheses=hypotheses,
         tree=beam_tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
         encoder_attention=[] if inner is None else inner[0].tolist(),

@@ -11,6 +11,7 @@ from seqloom.config.multi_task import choose_task
 from seqloom.contracts import Task
 from seqloom.data.lines import Data
 from seqloom.inference.candidates import best_predictions, candidates
+from seqloom.inference.chat import Chat
 from seqloom.inference.evaluation import evaluate, read_examples
 from seqloom.inference.find import Prediction
 from seqloom.inference.system import System
@@ -70,6 +71,10 @@ class BasePredictor:
     def candidates(self, sources: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """The n_best outputs of each source, best first, with scores; see `seqloom.inference.candidates`."""
         return candidates(self.system, sources, **options)
+
+    def chat(self, *, context: int | None = None, **options: Any) -> Chat:
+        """A conversation, which remembers its turns: `say` a text and get the reply. Options: see `Chat`."""
+        return Chat(self.system, context=context, **options)
 
     def evaluate(self, data: Data, **options: Any) -> dict[str, float]:
         """The task's metrics on whatever `fit` takes; the perplexity of a language model.

@@ -108,6 +108,13 @@ def pieces(codec: Any, tokens: Any, source: Any = None) -> list[str]:
     return list(codec.pieces(tokens)) if hasattr(codec, "pieces") else [str(token) for token in map(int, tokens)]
 
 
+def source_pieces(codec: Any, tokens: Any, source: Any, states: int) -> list[str]:
+    """What the states of a memory stand for, as people read it: the parts of a divided source, or each token."""
+    if getattr(codec, "divided", "") and states != len(tokens):
+        return list(codec.divisions(tokens))
+    return pieces(codec, tokens, source)
+
+
 def has_unknown_source(system: System, source: Any) -> bool:
     """Whether a source has tokens that are not in the vocabulary."""
     reads = [codec for codec in system.sources if codec.vocabulary and codec.chooses != "copies"]

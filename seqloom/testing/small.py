@@ -113,10 +113,21 @@ def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
     return Padded(padded.values * padded.mask[:, :, None], padded.lengths)
 
 
+def dialogues(lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
+    """Tokens in which EOS ends each turn of one to three words; `lengths` count turns."""
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for length in lengths:
+        words = torch.randint(1, 4, (length,), generator=generator).tolist()
+        turns = [torch.randint(4, VOCABULARY, (count,), generator=generator) for count in words]
+        rows.append(torch.cat([each for turn in turns for each in (turn, torch.tensor([EOS]))]))
+    return Padded.stack(rows, PAD)
+
+
 def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
     """Tokens, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
-    if reads_stories(part):
-        return stories(lengths)
+    if refuses(part, nested="", divided=""):
+        return stories(lengths) if refuses(part, nested="", divided="turn") else dialogues(lengths)
     if part.checked_with_vectors:
         return vectors(lengths)
     tokens = source(lengths)
@@ -125,12 +136,12 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
     return tokens
 
 
-def reads_stories(part: Encoder | Decoder) -> bool:
-    """Whether an encoder refuses plain sequences."""
+def refuses(part: Encoder | Decoder, **source: str) -> bool:
+    """Whether an encoder refuses sources of a kind."""
     if not isinstance(part, Encoder):
         return False
     try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(nested="")))  # type: ignore[arg-type]
+        part.suit(SimpleNamespace(source=SimpleNamespace(**source)))  # type: ignore[arg-type]
     except ValueError:
         return True
     return False

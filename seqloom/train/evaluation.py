@@ -52,13 +52,14 @@ def greedy_evaluation(
         table["symbols_per_state"] = full["search"]["symbols_per_state"]
     greedy = build_part("search", table, "search", trust)
 
+    line = task.source.line
     decoding = SharedDecoding(sources, search=greedy, **objective.predict_options)
 
     def evaluate(model: nn.Module) -> tuple[Results, list[Sample]]:
         predictions = decoding.predictions(System(model.eval(), task, full, trust=trust))
         if not processes.is_lead():
             return {}, []
-        sample = (str(sources[0]), str(predictions[0]), str(references[0][0]))
+        sample = (line(sources[0]), str(predictions[0]), str(references[0][0]))
         return task.measure(predictions, references, sources), [sample]
 
     return evaluate

@@ -30,13 +30,13 @@ from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, ts
 
 RECIPES = [
     "adding", "addition", "arithmetic", "arithmetic-text", "babi", "char-lm", "cipher", "cipher-agent", "cloze",
-    "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic",
-    "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "hull", "labels", "modes", "multi-model",
-    "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts", "multi30k-lstm",
-    "multi30k-online", "multi30k-transformer", "music", "parity", "piecewise", "pointer-generator", "rare-words",
-    "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "sorting", "speech-attention", "speech-blocks",
-    "speech-ctc", "speech-signal", "speech-transducer", "tags", "text-adaptive", "text-gpt", "text-lstm", "tour",
-    "word-lstm", "word-sentinel", "xml",
+    "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer",
+    "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "hred", "hull", "labels",
+    "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
+    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "piecewise", "pointer-generator",
+    "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots", "sorting",
+    "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
+    "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -171,8 +171,10 @@ class TestTraining:
         full = complete(read_recipe(name), name)
         small = {"size": 8, "embedding_size": 8, "layers": 1, "heads": 2, "hidden": 16}
         changes = ["train.steps=2", "train.tokens=512", "train.decode=4"]
-        for part in ("encoder", "decoder"):
-            changes += [f"{part}.{key}={value}" for key, value in small.items() if key in full.get(part, {})]
+        encoder = full.get("encoder", {})
+        parts = {"encoder": encoder, "encoder.encoder": encoder.get("encoder", {}), "decoder": full["decoder"]}
+        for part, table in parts.items():
+            changes += [f"{part}.{key}={value}" for key, value in small.items() if key in table]
         sides = [side for side in ("source", "target") if full["task"].get(side, {}).get("units") == "bpe"]
         changes += [f"task.{side}.size=260" for side in sides]
         if full["task"].get("source", {}).get("type") == "audio":

@@ -230,7 +230,7 @@ class TestComplete:
         assert (full["train"]["tokens"], full["train"]["betas"]) == (4096, [0.9, 0.98])
         assert "steps" not in full["train"]
         assert full["task"]["source"] == {"type": "text", "size": 100}
-        assert full["data"] == {"max_characters": 20_000, "skip_bad": False}
+        assert full["data"] == {"max_characters": 20_000, "skip_bad": False, "dialogues": False}
 
     def test_completing_what_was_written_and_loaded_changes_nothing(self, tmp_path: Path) -> None:
         given = recipe(

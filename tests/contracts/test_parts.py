@@ -52,6 +52,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "words": {"plain": {}, "of few letters": {"letters": 2, "lowercase": True}},
     "story": {"plain": {"examples": ["Mary left. Where is Mary?", "John is here. It rains. Where is John?"]}},
     "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
+    "dialogue": {
+        "plain": {"examples": ["loom weaves __eou__ warp and weft __eou__", ["weft", "and warp"]]},
+        "of words": {"units": "word", "turns": 1, "longest": 2},
+    },
     "audio": {"plain": {"examples": SOUNDS}, "not normalised": {"examples": SOUNDS, "normalise": False}},
 }
 SQUARE = ["0,0 1,0 1,1 0,1", "0,0 2,0 2,1 0,1", "0,0 1,0 1,2 0,2"]

@@ -23,6 +23,7 @@ from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
 from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
 from seqloom.data.generators.piecewise import piecewise
+from seqloom.data.generators.slots import slots
 from seqloom.data.generators.whereabouts import whereabouts
 from seqloom.data.generators.xml import xml
 from seqloom.errors import SeqloomError
@@ -38,6 +39,7 @@ ALL = (
     counting,
     delayed_copy,
     introductions,
+    slots,
     whereabouts,
     parity,
     piecewise,
@@ -54,7 +56,7 @@ def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
     assert generator(200, seed=4) != many
 
 
-@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions, piecewise])
+@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions, piecewise, slots])
 def test_no_source_comes_twice(generator):
     examples = generator(5000)
     assert len({example.source for example in examples}) == 5000
