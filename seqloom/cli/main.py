@@ -25,7 +25,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "score": ("evaluate", "Print the log-probability of each pair."),
     "chat": ("chat", "Talk to a run: it answers each line from the turns before."),
     "stream": ("stream", "Write while the input is still arriving: sound as a WAV stream, or text."),
-    "generate": ("generate", "Generate texts with a language model."),
+    "generate": ("generate", "Generate texts, music or signals with a language model."),
     "explain": ("explain", "Show why a run answers as it does, in the terminal and on a page."),
     "diagnose": ("diagnose", "Say what is wrong with a run, with figures, and what to try next."),
     "check": ("check", "Check a recipe, printed with every default, or a part of your own."),

@@ -12,7 +12,7 @@ TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that mus
 
 STUDIES: dict[str, Study] = {
     "babi": Study(
-        "bAbI, 1,000 questions per task, one memory network of three hops for each; of five runs the one with the lowest "
+        "bAbI, 1,000 questions per task, one memory network of three hops for each; of five runs that with the lowest "
         "training loss; error in %",
         "babi",
         babi(1),
