@@ -188,7 +188,7 @@ class TestTraining:
             sign = full["task"].get("answers_after", "")
             lines = "".join(f"{one}{sign}\n" for one, _ in pairs())
             if full["task"]["target"]["type"] == "piano_roll":
-                lines = "60,64,67 62 -\n" * 8
+                lines = "".join(f"60,64,{number} 62 -\n" for number in range(65, 75))
             elif full["task"]["target"]["type"] == "signal":
                 recordings()
                 lines = "".join(f"{number}.wav\n" for number in range(8))
