@@ -22,8 +22,8 @@ def expressions(count: int, seed: int = 1, *, depth: int = 1, longest: int = 3) 
 
     A smaller count gives the first of them.
     """
-    check_range("expressions", "depth", depth, 0, 20)
-    check_range("expressions", "longest", longest, 2, 20)
+    check_range("expressions", "depth", depth, 0, 5)
+    check_range("expressions", "longest", longest, 2, 5)
     check_range("expressions", "count", count, 1, 1_000_000)
     return list(islice(distinct(draws(seed, depth, longest)), count))
 
