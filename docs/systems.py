@@ -155,6 +155,7 @@ Pointer network, triangulations | 000 | nn/decoders/pointer.py | | delaunay | de
 Pointer-generator | - | nn/decoders/copy.py | | pointer-generator | copying / pointer-generator / oov_recall
 Pointing the unknown words | 000 | nn/decoders/copy.py | Gulcehre | pointer-generator | copying / switch / oov_recall
 Unknown words replaced | 000 | inference/rescoring.py | - | rare-words | copying / plain / replaced_oov_recall
+Parsing as a sequence | 000 | data/codecs/tree.py | | parsing | parsing
 Code generation with copying | 001 | nn/decoders/copy.py | | django | django / copying
 Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | django / plain
 ## Sets, stories, depth
@@ -201,7 +202,7 @@ PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
-Parsing and summarisation as tasks | - | 000
+Summarisation as a task | - | 000
 Polyphonic music and speech signals, by cell | Chung et al. 2014 | 001
 Captions of pictures | Vinyals et al. 2015 | 001, 004
 Last-word prediction (LAMBADA) | Paperno et al. 2016 | 001, 004

@@ -113,11 +113,11 @@ def lists_as_text(value: Any) -> str:
             )
         label, *children = node
         if len(children) == 1 and is_name(children[0]):
-            pieces.append(f"({label} {spell(children[0])})")
+            pieces.append(f" ({label} {spell(children[0])})")
         else:
-            pieces.append(f"({label} ")
+            pieces.append(f" ({label}")
             left += [_CLOSE, *reversed(children)]
-    return "".join(pieces)
+    return "".join(pieces).lstrip()
 
 
 def is_name(value: Any) -> bool:

@@ -12,6 +12,7 @@ from seqloom.data.codecs.places import Places
 from seqloom.data.codecs.text import Text
 from seqloom.data.codecs.tree import Tree
 from seqloom.data.codecs.words import Words
+from seqloom.data.readers import examples
 from seqloom.data.special_tokens import EOS, SPECIAL, UNK
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.metrics.trees import as_text, read_tree, words_of
@@ -120,6 +121,19 @@ def test_the_depth_of_a_tree_is_not_limited():
     assert text == "(S " * 5000 + "(X a)" + ")" * 5000
     with pytest.raises(UnreadableError, match="5000 brackets are never closed"):
         codec.normal("(S " * 5000)
+
+
+def test_files_may_have_trees_as_lists(tmp_path):
+    path = tmp_path / "trees.jsonl"
+    good = {"source": "a b", "target": ["S", ["NP", ["X", "a"]], ["Y", "b"]]}
+    path.write_text(json.dumps(good) + "\n")
+    for data in ([path], [good], [(good["source"], good["target"])]):
+        (example,) = examples(data, 2)
+        assert (example.source, example.target) == ("a b", "(S (NP (X a)) (Y b))")
+    path.write_text("".join(json.dumps({**good, "target": each}) + "\n" for each in (["S", ["NP"]], good["target"])))
+    with pytest.raises(SeqloomError, match=r"trees.jsonl, line 1: expected text or nested lists, .* --skip-bad"):
+        list(examples([path], 2))
+    assert len(list(examples([path], 2, skip_bad=True))) == 1
 
 
 def test_trees_over_other_words_are_refused():
