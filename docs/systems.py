@@ -159,6 +159,7 @@ Pointer network, triangulations | 000 | nn/decoders/pointer.py | | delaunay | de
 Pointer-generator | - | nn/decoders/copy.py | | pointer-generator | copying / pointer-generator / oov_recall
 Pointing the unknown words | 000 | nn/decoders/copy.py | Gulcehre | pointer-generator | copying / switch / oov_recall
 Unknown words replaced | 000 | inference/rescoring.py | - | rare-words | copying / plain / replaced_oov_recall
+Parsing as a sequence | 000 | data/codecs/tree.py | | parsing | parsing
 Code generation with copying | 001 | nn/decoders/copy.py | | django | django / copying
 Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | django / plain
 ## Sets, stories, depth
@@ -207,9 +208,8 @@ PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
-Parsing and summarisation as tasks | - | 000
+Summarisation as a task | - | 000
 Captions of pictures | Vinyals et al. 2015 | 001, 004
-Hierarchical encoder-decoder (dialogue) | Serban et al. 2016 | 003
 BERT: pre-training and fine-tuning heads | Devlin et al. 2019 | 003
 """
 

@@ -7,6 +7,9 @@ from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
+from seqloom.errors import UnreadableError
+from seqloom.metrics.trees import lists_as_text
+
 SIDES = ("source", "target")
 EMPTY = "-"  # a vector without components
 SCALARS = (int, float, Decimal, date, time)  # a bool is an int
@@ -26,7 +29,7 @@ def as_words(value: Any) -> Any:
 
 
 def spell(value: Any, side: str) -> Any:
-    """A value as TSV would write it: numbers as text, lists with spaces between, commas between components.
+    """A value as TSV would write it: numbers as text, lists with spaces between, commas between components, trees.
 
     A vector without components is "-".
     """
@@ -38,6 +41,11 @@ def spell(value: Any, side: str) -> Any:
         raise LineError(f"empty {side}", f"the {side} is missing", value)
     if isinstance(value, SCALARS):
         return str(value)
+    if is_tree(value):
+        try:
+            return lists_as_text(value)
+        except UnreadableError as bad:
+            raise LineError("bad tree", str(bad).partition(": ")[2], value) from None
     if isinstance(value, (list, tuple)):
         vectors = bool(value) and all(isinstance(each, (list, tuple)) for each in value)
         parts = [",".join(map(_spell_item, each)) or EMPTY if vectors else _spell_item(each) for each in value]
@@ -46,6 +54,13 @@ def spell(value: Any, side: str) -> Any:
         kind = "an object" if isinstance(value, Mapping) else type(value).__name__
         raise LineError(f"{side} is no text", f"expected the {side} to be text, a number or a list, not {kind}", value)
     return value
+
+
+def is_tree(value: Any) -> bool:
+    """Whether it is a label and what is below it: lists of no other kind mix texts and lists."""
+    if not isinstance(value, (list, tuple)) or not value or not isinstance(value[0], str):
+        return False
+    return any(isinstance(each, (list, tuple)) for each in value[1:])
 
 
 def _spell_item(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Which kind of text pairs it is, if not any text to any text: labels, tags, numbers, copies of the source, sound.
+"""Which kind of text pairs it is, if not any text to any text: labels, tags, trees, numbers, copies, sound.
 
 The rules are plain, and nearly all examples have to agree (bad lines are reported when the data is read). What none of
 them holds for is translated like any other text.
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
+from seqloom.data.codecs.tree import Tree
 from seqloom.data.kinds import LABELS, NEARLY, ONE_NUMBER, Kind
+from seqloom.errors import UnreadableError
 from seqloom.types import Example
 
 RECORDINGS = (".wav", ".flac")
@@ -25,6 +28,8 @@ MARKS = 0.2  # of a target's words without a letter or digit: more are code
 def detect_text_kind(examples: Sequence[Example], counted: Sequence[Example]) -> Kind | None:
     """The first of the kinds that holds for some examples; None for any other text. Labels are those of `counted`."""
     pairs = [(each.source, each.target) for each in examples]
+    if is_parsing(pairs):
+        return Kind("trees", sum(len(source.split()) for source, _ in pairs) / len(pairs))
     if not pairs or not all(isinstance(side, str) for pair in pairs for side in pair):
         return None
     if share(source.lower().endswith(RECORDINGS) and len(source.split()) == 1 for source, _ in pairs) >= NEARLY:
@@ -43,6 +48,21 @@ def detect_text_kind(examples: Sequence[Example], counted: Sequence[Example]) ->
         marks = share(not any(map(str.isalnum, word)) for _, target in words for word in target)
         return Kind("code" if marks >= MARKS else "copies", length)
     return None
+
+
+def is_parsing(pairs: list[tuple[Any, Any]]) -> bool:
+    """Targets are trees over the words of their sources, written as text or as lists."""
+    return share(isinstance(source, str) and is_tree_over(source, target) for source, target in pairs) >= NEARLY
+
+
+def is_tree_over(source: str, target: Any) -> bool:
+    if isinstance(target, str) and not target.lstrip().startswith("("):  # quickly
+        return False
+    try:
+        Tree().check(target, source)
+    except UnreadableError:
+        return False
+    return True
 
 
 def is_tagging(words: list[tuple[list[str], list[str]]], length: float) -> bool:

@@ -10,6 +10,7 @@ import torch
 from seqloom.errors import SeqloomError
 from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
 from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
+from seqloom.explain.parse import branches
 from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
 from seqloom.inference.constraints import build_constraints, no_output
@@ -70,6 +71,7 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
                 steps=each.steps,
                 copied=each.copied,
                 experts=each.experts,
+                parse=branches(task, one.tokens, source),
             )
         )
     inner = memory.extra.get("attention")

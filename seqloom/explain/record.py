@@ -36,6 +36,17 @@ class TreeNode:
 
 
 @dataclass(frozen=True)
+class Branch:
+    """A node of a parse tree: a constituent, or a word with its tag."""
+
+    label: str  # of the constituent, or the tag; empty where a model writes no tags
+    parent: int  # index of an earlier node, -1 for a root
+    begin: int  # the token that opens it
+    end: int  # the token that closes it; a word has one token
+    word: str = ""
+
+
+@dataclass(frozen=True)
 class ExplainedHypothesis:
     """One output, token by token."""
 
@@ -51,6 +62,7 @@ class ExplainedHypothesis:
     steps: list[float] = field(default_factory=list)  # U: steps of adaptive computation; empty for other models
     copied: list[float] = field(default_factory=list)  # U: share of the probability that comes from copying
     experts: Experts = field(default_factory=dict)  # U each: experts used by the decoder; empty for other models
+    parse: list[Branch] = field(default_factory=list)  # the output as a tree, nodes from left to right; if it is one
 
     def __post_init__(self) -> None:
         for name in ("log_probs", "runners_up"):
@@ -62,6 +74,9 @@ class ExplainedHypothesis:
         expect(not any(map(isnan, [self.score, *self.log_probs])), "score and log_probs", "numbers")
         shares = [share for ranked in self.runners_up for _, share in ranked]
         expect(all(0 <= share <= 1.0001 for share in shares), "runners_up", "probabilities from 0 to 1")
+        for index, node in enumerate(self.parse):
+            fits = -1 <= node.parent < index and 0 <= node.begin <= node.end < len(self.tokens)
+            expect(fits, f"parse[{index}]", "an earlier node as its parent, and tokens of the output")
         expect_heads(self.self_attention, "self_attention", len(self.tokens), len(self.tokens))
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from seqloom.errors import SeqloomError, steers
+from seqloom.explain.parse import indented
 from seqloom.explain.record import Experts, ExplainedHypothesis, Explanation, Points
 
 SHADES = " ░▒▓█"
@@ -26,6 +27,7 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
     facts = "  ".join(f"{name} {value}" for name, value in explanation.model.items())
     lines += labelled("score", f"{best.score:.3f}", width) + labelled("model", facts, width)
     for title, part in (
+        ("tree: constituents, and the words below them", parse_tree(best, width)),
         ("points: those of the output are numbered", point_map(points, width)),
         (
             "tags: probability, and the likeliest alternatives"
@@ -74,6 +76,16 @@ def token_table(hypothesis: ExplainedHypothesis, width: int, tagged: list[str]) 
             )
         )
     return [truncate(line, width) for line in lines]
+
+
+def parse_tree(hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """One row per node, below what it belongs to."""
+    return [
+        truncate(
+            Text.assemble((stem, "dim"), (visible(label), "blue"), " " * bool(label and word), visible(word)), width
+        )
+        for stem, label, word in indented(hypothesis.parse)
+    ]
 
 
 def point_map(points: Points | None, width: int) -> list[Text]:

@@ -1,39 +1,58 @@
 """F1 of labelled brackets, in percent: constituents of a tree, right if label, beginning and end are (Parseval).
 
-A tree is written as in Vinyals et al. 2015, "Grammar as a foreign language": (S (NP XX XX ) (VP XX ) ). A leaf stands
-for a word with its tag, so tags are not counted. Brackets that are never closed end with the tree, and closing ones
-that belong to none are left out, as there. Black et al. 1991; equal brackets count as often as they occur.
+Black et al. 1991, by the rules of evalb (Sekine & Collins 1997) with the parameters COLLINS.prm: punctuation and the
+root TOP do not count, ADVP and PRT are equal, equal brackets count as often as both trees have them.
+
+Two rules are ours. Which words are punctuation is read from the reference, as predicted trees may have other tags, or
+XX for all of them. And where evalb leaves out a sentence whose words differ, here all brackets of its reference are
+missed, so that a model gains nothing by failing. Brackets that do not balance are repaired as in Vinyals et al. 2015:
+those that are never closed end with the tree, and closing ones that belong to none are left out.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from seqloom.metrics.trees import Step, scan, words_of
 
 HIGHER_IS_BETTER = True
-TOKENS = re.compile(r"\([^\s()]*|\)|[^\s()]+")
-Brackets = Counter[tuple[str, int, int]]  # label, first leaf, leaf after the last
+PUNCTUATION = frozenset((",", ":", "``", "''", ".", "-NONE-"))  # tags
+ROOT, EQUAL = "TOP", {"PRT": "ADVP"}
+Brackets = Counter[tuple[str, int, int]]  # label, first word, word after the last
 
 
 def bracket_f1(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Also precision, recall and the share of well-formed trees. The reference that agrees best counts."""
-    right = predicted = expected = formed = 0
-    for found, choices in zip(predictions, references, strict=True):
-        ours = brackets(found)
-        theirs = max(map(brackets, choices), key=lambda each: f1((ours & each).total(), ours.total(), each.total()))
-        right, predicted, expected = (
-            right + (ours & theirs).total(),
-            predicted + ours.total(),
-            expected + theirs.total(),
-        )
-        formed += is_tree(found)
+    """Also precision, recall, the share of trees with all brackets right, and that of well-formed trees.
+
+    Well-formed is a tree over the words of its reference. The reference that agrees best counts.
+    """
+    right = predicted = expected = complete = formed = 0
+    for prediction, choices in zip(predictions, references, strict=True):
+        found, problem = scan(prediction)
+        best = max((compare(found, scan(choice)[0]) for choice in choices), key=lambda counts: f1(*counts))
+        right, predicted, expected = (total + count for total, count in zip((right, predicted, expected), best))
+        is_tree = not problem and any(words_of(found) == words_of(scan(choice)[0]) for choice in choices)
+        formed += is_tree
+        complete += is_tree and best[0] == best[1] == best[2]
     return {
         "bracket_f1": f1(right, predicted, expected),
         "bracket_precision": 100 * right / max(predicted, 1),
         "bracket_recall": 100 * right / max(expected, 1),
+        "complete": 100 * complete / max(len(predictions), 1),
         "well_formed": 100 * formed / max(len(predictions), 1),
     }
+
+
+def compare(prediction: list[Step], reference: list[Step]) -> tuple[int, int, int]:
+    """How many brackets are right, how many there are in the prediction, and how many in the reference."""
+    tags = [step.label for step in reference if step.kind == "word"]
+    ignored = {place for place, tag in enumerate(tags) if tag in PUNCTUATION}
+    theirs = brackets(reference, ignored)
+    if words_of(prediction) != words_of(reference):
+        return 0, 0, theirs.total()
+    ours = brackets(prediction, ignored)
+    return (ours & theirs).total(), ours.total(), theirs.total()
 
 
 def f1(right: int, predicted: int, expected: int) -> float:
@@ -41,35 +60,18 @@ def f1(right: int, predicted: int, expected: int) -> float:
     return 200 * right / max(predicted + expected, 1)
 
 
-def brackets(tree: str) -> Brackets:
-    """The constituents of a tree."""
+def brackets(steps: Sequence[Step], ignored: Collection[int] = ()) -> Brackets:
+    """The constituents of a tree, as if some of its words were not there; those that are empty then do not count."""
     found: Brackets = Counter()
-    leaves, begun = 0, list[tuple[str, int]]()
-    for token in [*TOKENS.findall(tree), *")" * tree.count("(")]:
-        if token.startswith("("):
-            begun.append((token[1:], leaves))
-        elif token != ")":
-            leaves += 1
-        elif begun:
-            label, first = begun.pop()
-            if leaves > first:  # an empty bracket has no place
-                found[label, first, leaves] += 1
+    place, words, begun = 0, 0, list[tuple[str, int]]()
+    for kind, label, _ in steps:
+        if kind == "word":
+            words += place not in ignored
+            place += 1
+        elif kind == "open":
+            begun.append((EQUAL.get(label, label), words))
+        else:
+            name, first = begun.pop()
+            if words > first and name != ROOT and name not in PUNCTUATION:
+                found[name, first, words] += 1
     return found
-
-
-def is_tree(text: str) -> bool:
-    """Whether all of it is one tree, every bracket labelled, not empty and closed."""
-    depth, tokens, before = 0, TOKENS.findall(text), ""
-    for place, token in enumerate(tokens):
-        if token.startswith("("):
-            depth += 1
-            if token == "(" or (depth == 1 and place):
-                return False
-        elif token == ")":
-            depth -= 1
-            if depth < 0 or before.startswith("("):
-                return False
-        elif not depth:
-            return False
-        before = token
-    return bool(tokens) and not depth

@@ -14,11 +14,16 @@ from seqloom.contracts import Codec, Constraint, Task
 from seqloom.data import batching
 from seqloom.data.codecs.copying import Copying
 from seqloom.data.codecs.places import FIRST, Places
+from seqloom.data.codecs.text import Text
+from seqloom.data.codecs.tree import FIRST as FIRST_LABEL
+from seqloom.data.codecs.tree import Tree
+from seqloom.data.codecs.words import Words
 from seqloom.data.special_tokens import BOS, EOS, PAD
 from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.places import PlaceRule
 from seqloom.search.constraints.ring import Ring
 from seqloom.search.constraints.tour import Tour
+from seqloom.search.constraints.tree import WellFormed
 from seqloom.search.constraints.triangles import Triangles
 from seqloom.types import Batch, Example, Padded
 
@@ -34,7 +39,8 @@ class Pairs(Task):
 
     With `bag` an output is a permutation of its source: the same tokens, equally often. With `copy` words outside the
     vocabulary may be copied from the source. `valid` is what places of a source must be: each once ("order"), a
-    closed "tour" of all, a closed "ring", or "triangles". `start` is the token that a decoder reads first: BOS, or EOS
+    closed "tour" of all, a closed "ring", or "triangles"; with `valid = "tree"` an output is one tree over exactly the
+    words of its source. `start` is the token that a decoder reads first: BOS, or EOS
     as in Sutskever, Vinyals & Le 2014, figure 1.
     """
 
@@ -51,7 +57,7 @@ class Pairs(Task):
         group_references: bool = False,
         bag: bool = False,
         copy: bool = False,
-        valid: Literal["", "order", "tour", "ring", "triangles"] = "",
+        valid: Literal["", "order", "tour", "ring", "triangles", "tree"] = "",
         start: Literal["bos", "eos"] = "bos",
     ):
         if target.names_files and not self.targets_may_be_files:
@@ -69,6 +75,8 @@ class Pairs(Task):
             target.source = source
             if rule := RULES.get(valid):
                 target.rule, target.least = rule.rule, rule.least
+        elif Tree in (type(target), type(source)) or valid == "tree":
+            check_trees(source, target, joint, valid)
         elif valid:
             raise ValueError(f'valid = "{valid}" is for places of a source: set target.type = "places"')
         if copy:
@@ -108,6 +116,8 @@ class Pairs(Task):
         if self.valid == "order":
             rows, width = source.values.shape[:2]
             return [Bag(Padded(np.tile(np.arange(width) + FIRST, (rows, 1)), source.lengths), EOS)]
+        if isinstance(self.target, Tree) and self.valid:
+            return [WellFormed(source, FIRST_LABEL, *self.target.counts, EOS)]
         if self.valid:
             return [RULES[self.valid](source, FIRST, EOS)]
         return [Bag(source, EOS)] if self.bag else []
@@ -125,11 +135,13 @@ class Pairs(Task):
         return self.batch(sources if self.source else None, [target for _, target in encoded], map(int, rows))
 
     def check(self, example: Example) -> None:
-        """Refuse places that the source does not have, and sources that a metric cannot read."""
+        """Refuse places and words that the source does not have, and sources that a metric cannot read."""
         if isinstance(self.target, Places) and self.source is not None:
             count = self.source.elements(example.source)
             if count is not None:
                 self.target.check(example.target, example.source, count)
+        if isinstance(self.target, Tree):
+            self.target.check(example.target, example.source)
         for check in self.checks:
             check(example.source)
 
@@ -166,6 +178,22 @@ class Pairs(Task):
         if name not in self.metrics:
             return super().higher_is_better(name)
         return metrics.higher_is_better(name)
+
+
+def check_trees(source: Codec | None, target: Codec, joint: bool, valid: str) -> None:
+    """Trees are targets over the words of a text; to count them, a constraint needs one token for each."""
+    if isinstance(source, Tree):
+        raise ValueError('source.type = "tree": a tree can be a target, not a source')
+    if not isinstance(target, Tree):
+        raise ValueError('valid = "tree" is for trees: set target.type = "tree"')
+    if joint or not isinstance(source, (Text, Words)):
+        raise ValueError('target.type = "tree" stands over the words of a text: set source.type = "text", not joint')
+    if valid not in ("", "tree"):
+        raise ValueError(f'valid = "{valid}" is for places of a source, not for trees: set valid = "tree"')
+    if valid and isinstance(source, Text) and source.units != "word":
+        raise ValueError(
+            f'valid = "tree" counts words, not units = "{source.units}": set source.units = "word", or valid = ""'
+        )
 
 
 def inputs_and_targets(target: np.ndarray, start: int = BOS) -> tuple[np.ndarray, np.ndarray]:

@@ -33,9 +33,9 @@ RECIPES = [
     "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer",
     "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "hred", "hull", "labels",
     "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
-    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "piecewise", "pointer-generator",
-    "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots", "sorting",
-    "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
+    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise",
+    "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
+    "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
     "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
@@ -159,7 +159,7 @@ class TestTraining:
         changes = ["train.steps=4", "train.decode=2", "train.tokens=256"]
         changes += [f"{part}.{key}" for part in ("encoder", "decoder") for key in ("size=8", "hidden=8", "layers=1")]
         numbers = tsv("numbers.tsv", [(f"0.1,0.2 0.3,{number}", str(number)) for number in range(9)])
-        words = tsv("words.tsv", [(f"a b {number}", "(S XX XX XX )") for number in range(9)])
+        words = tsv("words.tsv", [(f"a b {number}", f"(S (NP (X a) (X b)) (X {number}))") for number in range(9)])
         files = {"trees": words, "letters": tsv(), "sums": tsv(), "digits": numbers}
         given = [word for task, path in files.items() for word in ("--data", f"{task}={path}")]
         fine(command("train", "multi-model", *given, "--out", "out", *sets(*changes)))
@@ -179,6 +179,9 @@ class TestTraining:
         changes += [f"task.{side}.size=260" for side in sides]
         if full["task"].get("source", {}).get("type") == "audio":
             data, verb, stdin = recordings(), "predict", "0.wav\n"
+        elif full["task"]["target"]["type"] == "tree":
+            words = [(f"a {number}", f"(S (X a) (NP (X {number})))") for number in range(9)]
+            data, verb, stdin = tsv("trees.tsv", words), "predict", "a ( 3\n"
         elif full["task"]["target"]["type"] == "places":
             points = [f"0.1,0.2 0.9,0.{number} 0.{number},0.8 0.5,0.5" for number in range(1, 9)]
             data, verb, stdin = tsv("places.tsv", [(each, "0 1 2") for each in points]), "predict", f"{points[0]}\n"

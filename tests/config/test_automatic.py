@@ -18,6 +18,7 @@ from seqloom.config.complete import complete
 from seqloom.config.recipes import override, read_recipe
 from seqloom.data.generators.adding import adding
 from seqloom.data.generators.arithmetic import arithmetic
+from seqloom.data.generators.expressions import expressions
 from seqloom.data.generators.hull import hull
 from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
@@ -38,6 +39,7 @@ LABELLED = [Example(f"this is {word} stuff", ("very bad", "good")[word[0] > "m"]
 NAMES = [Example(word, "start" if word[0] < "n" else "end") for word in WORDS[::7]]
 SCORED = [Example(f"this is {word} stuff", f"{place / 7:.2f}") for place, word in enumerate(WORDS[::7])]
 TAGGED = [Example(f"{one} is {other}", "B-X O B-Y") for one, other in zip(WORDS[:60], WORDS[60:])]
+NESTED = [Example(f"a {word}", ["S", ["X", "a"], ["NP", ["Y", word]]]) for word in WORDS[:30]]
 CODE = [Example(f"call {word} with {word}s , store it", f"{word} = {word} ( {word}s )") for word in WORDS[::11]]
 KINDS = [
     (hull(60), "hull", "sources are points (on average 5) and targets places of them that go round"),
@@ -52,6 +54,8 @@ KINDS = [
     (NAMES, "labels", "sources are single words and targets one of 2 labels"),
     (SCORED, "labels", "sources are texts (on average 4 words) and targets one number"),
     (TAGGED, "tags", "sources are texts (on average 3 words) and targets have one of 3 tags for each word"),
+    (expressions(60), "parsing", "words) and targets trees over their words"),
+    (NESTED, "parsing", "sources are texts (on average 2 words) and targets trees"),
     (introductions(60), "pointer-generator", "and rare words of targets are often copied from them"),
     (CODE, "django", "targets are code whose rare words are often copied from them"),
     (adding(60, length=10), "adding", "sources are vectors of numbers (on average 10) and targets one number"),

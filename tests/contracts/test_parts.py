@@ -18,6 +18,7 @@ from seqloom.search.constraints.prefix import ForcedPrefix
 from seqloom.search.constraints.required import Required
 from seqloom.search.constraints.ring import Ring
 from seqloom.search.constraints.tour import Tour
+from seqloom.search.constraints.tree import WellFormed
 from seqloom.search.constraints.triangles import Triangles
 from seqloom.testing import Check, checks_of, streaming
 from seqloom.testing import parts as runner
@@ -34,6 +35,7 @@ CONSTRAINTS: dict[str, tuple[type, dict[str, Any]]] = {
     "required": (Required, {"requirements": [[[5, 6], [7]], [[8]]]}),
     "ring": (Ring, PLACES),
     "tour": (Tour, PLACES),
+    "tree": (WellFormed, {"source": PLACES["source"], "first": 4, "labels": 2, "tags": 1}),
     "triangles": (Triangles, PLACES),
 }
 SOUNDS = [np.random.default_rng(seed).normal(size=2000 + 400 * seed).astype(np.float32) / 8 for seed in range(3)]
@@ -58,6 +60,8 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "audio": {"plain": {"examples": SOUNDS}, "not normalised": {"examples": SOUNDS, "normalise": False}},
 }
+TREES = ["(S (NP (DT the) (NN loom)) (VP (VBZ weaves)))", "(NP (NN cloth))", "(S (S (VP (VB weave))) (. .))"]
+CODECS["tree"] = {"plain": {"examples": TREES}, "without tags": {"examples": TREES, "tags": False}}
 SQUARE = ["0,0 1,0 1,1 0,1", "0,0 2,0 2,1 0,1", "0,0 1,0 1,2 0,2"]
 POINTS: dict[str, list[tuple[Any, Any]]] = {
     "hull": list(zip(SQUARE, ([0, 1, 2, 3, 0], [0, 1, 2, 3, 0], [0, 1, 2, 3, 0]))),

@@ -20,6 +20,7 @@ from seqloom.data.generators.cipher import cipher
 from seqloom.data.generators.copying import copying
 from seqloom.data.generators.counting import counting
 from seqloom.data.generators.delayed_copy import delayed_copy, delays, earliest
+from seqloom.data.generators.expressions import expressions
 from seqloom.data.generators.introductions import introductions
 from seqloom.data.generators.parity import parity
 from seqloom.data.generators.piecewise import piecewise
@@ -38,6 +39,7 @@ ALL = (
     copying,
     counting,
     delayed_copy,
+    expressions,
     introductions,
     slots,
     whereabouts,
@@ -56,7 +58,9 @@ def test_examples_are_a_function_of_the_seed_and_fewer_are_the_first(generator):
     assert generator(200, seed=4) != many
 
 
-@pytest.mark.parametrize("generator", [adding, addition, arithmetic, cipher, copying, introductions, piecewise, slots])
+@pytest.mark.parametrize(
+    "generator", [adding, addition, arithmetic, cipher, copying, expressions, introductions, piecewise, slots]
+)
 def test_no_source_comes_twice(generator):
     examples = generator(5000)
     assert len({example.source for example in examples}) == 5000

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from seqloom.explain.record import ExplainedHypothesis, Explanation, Matrix, TreeNode
+from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Matrix, TreeNode
 
 HOSTILE = (
     "</script><script>alert(1)</script><!-- <script> --> \u2028\u2029 &amp; ]]> \x1b[31m \x00 \ud800 \u202e </noscript>"
@@ -139,6 +139,22 @@ def mixture() -> Explanation:
     plain = explanation(list("ab"), "ab", letters("xyz"))
     first = replace(plain.hypotheses[0], experts={"layers.1": [[3, 0], [1, 2], [12, 0], [0, 1]]})
     return replace(plain, hypotheses=[first], experts={"layers.0": [[1, 0], [2, 3]], "layers.1": [[0, 1], [3, 1]]})
+
+
+def parsing() -> Explanation:
+    """A tree whose second hypothesis is ill-formed, without tags."""
+    tokens = ["(S", "(NP", "DT", "NN", ")NP", "(VP", "VBZ", ")VP", ")S"]
+    plain = explanation(["the", "loom", "weaves"], "the loom weaves", [(tokens, "tree"), (["(S", "XX"], "ill-formed")])
+    nodes = [
+        Branch("S", -1, 0, 8),
+        Branch("NP", 0, 1, 4),
+        Branch("DT", 1, 2, 2, "the"),
+        Branch("NN", 1, 3, 3, "loom"),
+        Branch("VP", 0, 5, 7),
+        Branch("VBZ", 4, 6, 6, "weaves"),
+    ]
+    trees = [nodes, [Branch("S", -1, 0, 1), Branch("", 0, 1, 1, "the")]]
+    return replace(plain, hypotheses=[replace(one, parse=tree) for one, tree in zip(plain.hypotheses, trees)])
 
 
 def copying() -> Explanation:

@@ -12,12 +12,13 @@ from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 import seqloom.explain.page as folder
 from seqloom.explain.page import bundle, embed, page, read
-from seqloom.explain.record import ExplainedHypothesis, Explanation, Points
+from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Points
 from seqloom.explain.terminal import render
 from tests.explain.examples import EXAMPLES, HOSTILE, each, explanation, letters
 
@@ -192,7 +193,8 @@ def test_labels_that_lean_have_room_above_the_alignment(seen: dict[str, list]):
 def everything() -> Explanation:
     """All that a page can show at once."""
     plain = explanation(list("abcd"), "abcd", letters("xy", "xz"), layers=1, heads=2)
-    each = {"times": [1.0, 2.0, 4.0], "steps": [1.0, 2.0, 3.0], "copied": [0.0, 0.5, 1.0]}
+    each: dict[str, Any] = {"times": [1.0, 2.0, 4.0], "steps": [1.0, 2.0, 3.0], "copied": [0.0, 0.5, 1.0]}
+    each["parse"] = [Branch("S", -1, 0, 2), Branch("X", 0, 1, 1, "a")]
     shown = [replace(one, **each, experts={"layers.0": [[1], [0], [2]]}) for one in plain.hypotheses]
     points = Points([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], [[0, 1], [0, 2]], [0, 1])
     return replace(
@@ -215,6 +217,7 @@ def test_every_view_draws_what_it_has(browse: Browse, tmp_path: Path):
         "steps",
         "experts",
         "copying",
+        "parse",
         "points",
         "alignment",
         "tokens",
@@ -222,13 +225,15 @@ def test_every_view_draws_what_it_has(browse: Browse, tmp_path: Path):
         "nbest",
         "beam",
     ]
-    for name in ("timing", "points", "alignment", "attention", "beam"):
+    for name in ("timing", "parse", "points", "alignment", "attention", "beam"):
         assert "<svg" in shown[name]
     assert shown["copying"].count('class="token shaded') == 3
     assert shown["steps"].count('class="token shaded') == 7
     assert shown["experts"].count('class="token shaded') == 7
     assert "<sub>0 1</sub>" in shown["experts"]
     assert shown["nbest"].count("<button") == 2
+    assert re.findall(r"<text[^>]*>(.*?)</text>", shown["parse"]) == ["S", "X", "a"]
+    assert shown["parse"].count('class="phrase') == 2
 
     weights = [[[[0.9, 0.1]]], [[[0.2, 0.8]]]]
     answer = ExplainedHypothesis("garden", -0.1, ["garden"], [-0.1], [[("garden", 0.9)]], [[0.5, 0.5]], weights)

@@ -8,9 +8,9 @@ import pytest
 
 from seqloom.errors import SeqloomError
 from seqloom.explain.page import page
-from seqloom.explain.record import Explanation, TreeNode
+from seqloom.explain.record import Branch, Explanation, TreeNode
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture, parsing
 
 
 @each
@@ -84,3 +84,11 @@ def test_experts_must_fit_their_tokens():
 @pytest.mark.parametrize("record", [adaptive(), copying(), mixture()])
 def test_steps_and_copies_survive_json(record: Explanation):
     assert Explanation.from_json(json.loads(json.dumps(record.to_json()))) == record
+
+
+def test_a_parse_tree_survives_json_and_one_that_does_not_fit_is_refused():
+    record = parsing()
+    assert Explanation.from_json(json.loads(json.dumps(record.to_json()))) == record
+    for wrong in (Branch("S", 0, 0, 1), Branch("S", -2, 0, 1), Branch("S", -1, 2, 1), Branch("S", -1, 0, 99)):
+        with pytest.raises(SeqloomError, match=r"parse\[0\]"):
+            replace(record.hypotheses[0], parse=[wrong])

@@ -1,6 +1,7 @@
 """An explanation in the terminal: nothing is wider than the terminal, and nothing can steer it."""
 
 import re
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -9,7 +10,7 @@ from rich.cells import cell_len
 from seqloom.errors import SeqloomError
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture, parsing
 
 
 @each
@@ -114,3 +115,22 @@ def test_shares_of_copying_are_below_their_tokens():
 
 def test_line_breaks_are_seen():
     assert "output  ab␊c\n" in render(explanation([], "", letters("ab\nc")))
+
+
+def test_a_parse_tree_is_drawn_with_one_line_per_node():
+    text = render(parsing())
+    assert (
+        """
+S
+├─ NP
+│  ├─ DT the
+│  └─ NN loom
+└─ VP
+   └─ VBZ weaves
+"""
+        in text
+    )
+    second = parsing()
+    second = replace(second, hypotheses=second.hypotheses[1:])
+    assert "\nS\n└─ the\n" in render(second)
+    assert max(map(cell_len, render(parsing(), width=24).splitlines())) <= 24

@@ -9,6 +9,7 @@ from seqloom.studies.catalogue.multi_model import STUDIES as MULTI_MODEL
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
+from seqloom.studies.catalogue.parsing import STUDIES as PARSING
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.series import STUDIES as SERIES
@@ -21,6 +22,7 @@ STUDIES: dict[str, Study] = {
     **PAIRS,
     **TRANSLATION,
     **MULTI_MODEL,
+    **PARSING,
     **TEXTS,
     **SERIES,
     **CELLS,

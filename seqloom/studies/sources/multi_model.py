@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,16 +13,16 @@ import numpy as np
 from seqloom.studies.sources.files import data_set, write_file
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.pairs import tenth_of_cmudict
+from seqloom.studies.sources.treebank import treebank_trees
 from seqloom.studies.study import Splits
 
 PATCH = 7  # pixels: a digit of 28 x 28 is 16 patches, each a vector
 DIGITS = {"train": ("train", 0, 6_000), "valid": ("train", 6_000, 6_500), "test": ("t10k", 0, 2_000)}
-TAGGED = re.compile(r"\([^\s()]+ [^\s()]+\)")  # a word with its tag
 
 
 @cache
 def four_tasks(folder: Path) -> Splits:
-    parts = {"trees": trees(folder), "letters": tenth_of_cmudict(folder), "digits": digits(folder)}
+    parts = {"trees": treebank_trees(folder), "letters": tenth_of_cmudict(folder), "digits": digits(folder)}
     parts["sums"] = examples_of("addition", 5_000, 500)(folder)
     return Splits([], None, [], tasks=parts)
 
@@ -36,25 +35,6 @@ def one_task(name: str) -> Callable[[Path], Splits]:
         return Splits([], None, [], tasks={name: four_tasks(folder).tasks[name]})
 
     return make
-
-
-def trees(folder: Path) -> Splits:
-    """Sentences, and their trees with XX for each word and its tag (Vinyals et al. 2015)."""
-    files = []
-    for split in ("train", "dev", "test"):
-        with gzip.open(data_set("treebank-sample", f"{split}.trees.gz"), "rt", encoding="ascii") as lines:
-            text = "".join(f"{words_of(line)}\t{linearised(line)}\n" for line in lines)
-        files.append(write_file(folder, f"trees-{split}.tsv", text))
-    return Splits(*files)
-
-
-def words_of(tree: str) -> str:
-    return " ".join(each[1:-1].split()[1] for each in TAGGED.findall(tree))
-
-
-def linearised(tree: str) -> str:
-    """(S (NP (DT a) (NN cat)) (VP ...)) as (S (NP XX XX ) (VP ... ) )."""
-    return " ".join(re.sub(r"\)", " )", TAGGED.sub("XX", tree.strip())).split())
 
 
 def digits(folder: Path) -> Splits:
