@@ -21,12 +21,14 @@ from seqloom.studies.catalogue import STUDIES
 from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
 from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
 from seqloom.studies.measures.pairs import by_length
+from seqloom.studies.measures.parsing import constrained_and_free
 from seqloom.studies.page import estimates, gate_lines, paired_differences, write_page
 from seqloom.studies.pictures import trade_off
 from seqloom.studies.sources.copying import django
 from seqloom.studies.sources.files import write_file
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.objectives import shuffled_captions, two_modes
+from seqloom.studies.sources.treebank import treebank_trees
 from seqloom.studies.study import Gate, Splits, Study, Variant, at_least, at_most, lead, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
@@ -350,3 +352,19 @@ def test_english_and_code_are_cut_alike(tmp_path: Path, monkeypatch: pytest.Monk
         ".",
     ]
     assert {"warnings", "warn", "'a_b'", "\"it's", 'so."', "X"} <= set(target.split()) & set(source.split())
+
+
+def test_a_parser_is_measured_with_and_without_its_constraint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "treebank-sample").mkdir()
+    for split in ("train", "dev", "test"):
+        trees = "".join(f"(S (NP (NN loom)) (VP (VBZ {word})))\n" for word in ("weaves", "stands", "hums"))
+        (tmp_path / "treebank-sample" / f"{split}.trees.gz").write_bytes(gzip.compress(trees.encode()))
+    monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path))
+    made = treebank_trees(tmp_path / "data")
+    assert Path(made.test[0]).read_text().splitlines()[0] == "loom weaves\t(S (NP (NN loom)) (VP (VBZ weaves)))"
+    small = [*SMALL, "encoder.size=8", "encoder.embedding_size=8", "decoder.size=8", "decoder.embedding_size=8"]
+    model = seqloom.fit(made.train, "parsing", out=tmp_path / "run", valid=made.valid, settings=small)
+    found = constrained_and_free(model, made)
+    assert found["well_formed"] == 100
+    assert found["free_well_formed"] < 100  # it has not learned anything
+    assert model.task.valid == "tree"
