@@ -66,6 +66,12 @@ def test_a_baseline_writes_as_the_codec_of_the_target_would() -> None:
     assert rule.evaluate([("The  Old loom", "THE old")])["exact"] == 100.0
 
 
+def test_the_first_words_are_counted_without_the_marks_between_them() -> None:
+    answer = first_words(3)([])
+    assert answer("ap - a ( one ) founded by") == "ap - a ( one )"
+    assert answer("a b") == "a b"
+
+
 def test_a_baseline_reads_several_references() -> None:
     grouped = [*TASK, "task.group_references=true"]
     rule = Baseline(first_words(1), "g2p-small", grouped, [("a", "b")])
