@@ -155,6 +155,9 @@ Pointer network, triangulations | 000 | nn/decoders/pointer.py | | delaunay | de
 Pointer-generator | - | nn/decoders/copy.py | | pointer-generator | copying / pointer-generator / oov_recall
 Pointing the unknown words | 000 | nn/decoders/copy.py | Gulcehre | pointer-generator | copying / switch / oov_recall
 Unknown words replaced | 000 | inference/rescoring.py | - | rare-words | copying / plain / replaced_oov_recall
+Headlines with copying | 000 | nn/decoders/copy.py | See | headlines | headlines / copying with coverage / rouge1
+Headlines by SSNT | 000 | nn/decoders/ssnt.py | | headlines | headlines / SSNT / rouge1
+Papers in one sentence | - | nn/decoders/copy.py | See | headlines | scitldr / copying with coverage / rouge1
 Code generation with copying | 001 | nn/decoders/copy.py | | django | django / copying
 Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | django / plain
 ## Sets, stories, depth

@@ -30,8 +30,8 @@ from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, ts
 
 RECIPES = [
     "adding", "addition", "arithmetic", "arithmetic-text", "babi", "char-lm", "cipher", "cipher-agent", "cloze",
-    "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer",
-    "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "hull", "labels", "modes",
+    "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic",
+    "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "headlines", "hull", "labels", "modes",
     "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts", "multi30k-lstm",
     "multi30k-online", "multi30k-transformer", "parity", "piecewise", "pointer-generator", "rare-words", "reordering",
     "scan-conv-s2s", "scan-lstm", "scan-transformer", "sorting", "speech-attention", "speech-blocks", "speech-ctc",

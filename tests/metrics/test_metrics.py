@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from math import exp, isclose
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from seqloom.config.complete import metric_name
 from seqloom.errors import SeqloomError
+from seqloom.metrics import names
 from seqloom.metrics.bleu import bleu, signature
 from seqloom.metrics.caption_bleu import caption_bleu
 from seqloom.metrics.cer import cer
@@ -195,3 +197,9 @@ def test_copy_recall_counts_what_reference_and_source_share() -> None:
 )
 def test_a_line_of_python_is_parsable_or_not(line: str, right: bool) -> None:
     assert parsable([line], [[""]]) == {"parsable": 100.0 if right else 0.0}
+
+
+def test_the_guide_lists_every_metric() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "metrics.md").read_text(encoding="utf-8")
+    rows = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert {name.strip(" `") for name in rows.replace("`", ",").split(",")} - {""} == set(names())

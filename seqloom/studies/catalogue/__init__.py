@@ -11,6 +11,7 @@ from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
+from seqloom.studies.catalogue.summaries import STUDIES as SUMMARIES
 from seqloom.studies.catalogue.texts import STUDIES as TEXTS
 from seqloom.studies.catalogue.translation import STUDIES as TRANSLATION
 from seqloom.studies.study import Study
@@ -25,6 +26,7 @@ STUDIES: dict[str, Study] = {
     **ONLINE,
     **POINTS,
     **COPYING,
+    **SUMMARIES,
     **STORIES,
     **PONDERING,
     **EXPERTS,

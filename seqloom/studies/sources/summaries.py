@@ -32,7 +32,9 @@ def scitldr(folder: Path) -> Splits:
     for split in ("train", "dev", "test"):
         with gzip.open(data_set("scitldr-a", f"{split}.jsonl.gz"), "rt", encoding="utf-8") as lines:
             papers = [json.loads(line) for line in lines]
-        pairs = [(words(" ".join(paper["source"]), ABSTRACT), words(each)) for paper in papers for each in paper["target"]]
+        pairs = [
+            (words(" ".join(paper["source"]), ABSTRACT), words(each)) for paper in papers for each in paper["target"]
+        ]
         paths.append(write_file(folder, f"scitldr-{split}.tsv", "".join(f"{one}\t{other}\n" for one, other in pairs)))
     return Splits(*paths)
 
