@@ -160,6 +160,9 @@ Pointer-generator | - | nn/decoders/copy.py | | pointer-generator | copying / po
 Pointing the unknown words | 000 | nn/decoders/copy.py | Gulcehre | pointer-generator | copying / switch / oov_recall
 Unknown words replaced | 000 | inference/rescoring.py | - | rare-words | copying / plain / replaced_oov_recall
 Parsing as a sequence | 000 | data/codecs/tree.py | | parsing | parsing
+Headlines with copying | 000 | nn/decoders/copy.py | See | headlines | headlines / copying with coverage / rouge1
+Headlines by SSNT | 000 | nn/decoders/ssnt.py | | headlines | headlines / SSNT / rouge1
+Papers in one sentence | - | nn/decoders/copy.py | See | headlines | scitldr / copying with coverage / rouge1
 Code generation with copying | 001 | nn/decoders/copy.py | | django | django / copying
 Code generation without | 001 | nn/decoders/recurrent.py | - | django-plain | django / plain
 ## Sets, stories, depth
@@ -208,7 +211,6 @@ PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
-Summarisation as a task | - | 000
 Captions of pictures | Vinyals et al. 2015 | 001, 004
 BERT: pre-training and fine-tuning heads | Devlin et al. 2019 | 003
 """

@@ -137,6 +137,8 @@ def flops(row: Record) -> str:
 def training(record: Record, row: Record) -> str:
     of_variant = [str(each["seed"]) for each in record["rows"] if each["variant"] == row["variant"]]
     seeds = f"seed{'s' if len(of_variant) > 1 else ''} {', '.join(of_variant)}"
+    if "baseline" in row:
+        return "none: a baseline"
     if "ensemble" in row:
         return f"none: the runs of {' and '.join(row['ensemble'])}, {row['parameters'] / 1e6:.2f} M parameters, {seeds}"
     threads = row.get("threads", record["threads"])  # older records have those of the measuring process only

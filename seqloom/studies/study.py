@@ -13,6 +13,7 @@ from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor
+    from seqloom.studies.baseline import Rule
 
 Row = dict[str, Any]  # of a record: one run and its measures
 Measures = dict[str, float]
@@ -77,7 +78,8 @@ def lead(bound: float, metric: str, better: str, worse: str, stricter: float | N
 
 @dataclass(frozen=True)
 class Variant:
-    """How one run of a study differs: other settings, another recipe, or other data; or an ensemble of other runs."""
+    """How one run of a study differs: other settings, another recipe, or other data. Or what is measured without one:
+    an ensemble of other runs, or a baseline."""
 
     settings: tuple[str, ...] = ()
     recipe: str | None = None
@@ -85,6 +87,7 @@ class Variant:
     init: str = ""  # the variant whose run of the same seed it starts from; "STUDY/": the run of another study
     minutes: float | None = None  # its recipe fitted to so many minutes; without one, what a newcomer types: no recipe
     ensemble: tuple[str, ...] = ()  # the variants whose runs of the same seed it is made of; nothing is trained
+    baseline: Rule | None = None  # a rule that answers each source, with the metrics of the recipe; nothing is trained
 
 
 @dataclass(frozen=True)
@@ -188,26 +191,34 @@ class Study:
 
     def folders(self, name: str, out: Path) -> list[Path]:
         """The folders of all runs."""
-        trained = [label for label, variant in self.variants.items() if not variant.ensemble]
+        trained = [label for label, variant in self.variants.items() if not (variant.ensemble or variant.baseline)]
         return [self.folder(name, label, out, seed) for label in trained for seed in self.seeds or (None,)]
 
     def row(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> Row:
-        """Train and measure one run, or measure an ensemble."""
+        """Train and measure one run, or measure an ensemble or a baseline."""
         from seqloom.analysis.cost import training_flops
         from seqloom.predictor import Predictor
+        from seqloom.studies.baseline import Baseline
 
         variant = self.variants[label]
+        model: Any
+        trained: Row
         data = (variant.data or self.data)(out / "runs" / "data")
         if variant.ensemble:
             folders = [self.initial(name, member, out, seed) for member in variant.ensemble]
             model = Predictor.load(folders, "cpu")
             flops = sum(map(training_flops, folders))
             trained = {"ensemble": list(variant.ensemble), "train_flops": float(f"{flops:.3g}")}
+        elif variant.baseline:
+            own = self.settings(name, label, out, settings, seed)
+            model = Baseline(variant.baseline, variant.recipe or self.recipe, own, data.given("train"))
+            trained = {"baseline": True}
         else:
             model = self.train(name, label, out, settings, data, seed)
             trained = training_row(model, self.folder(name, label, out, seed))
         systems = [*model.systems.values()]
-        weights = {id(value): value.numel() for system in systems for value in system.model.parameters()}
+        models = [system.model for system in systems if system.model is not None]  # a baseline has none
+        weights = {id(value): value.numel() for each in models for value in each.parameters()}
         began = time.monotonic()
         measured = (self.measure or evaluate_test_set)(model, data)
         return {
@@ -222,6 +233,14 @@ class Study:
             **({"shown": self.shown(model, data)} if self.shown else {}),
         }
 
+    def settings(self, name: str, label: str, out: Path, settings: list[str], seed: int | None = None) -> list[str]:
+        """What a variant changes in its recipe; the settings of the command line come last."""
+        variant = self.variants[label]
+        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
+        if variant.init:
+            own.append(f"init={self.initial(name, variant.init, out, seed)}")
+        return [*own, *settings]
+
     def train(
         self, name: str, label: str, out: Path, settings: list[str], data: Splits, seed: int | None = None
     ) -> Predictor:
@@ -229,9 +248,6 @@ class Study:
         from seqloom.train.fit import fit
 
         variant, folder = self.variants[label], self.folder(name, label, out, seed)
-        own = [*variant.settings, *([f"seed={seed}"] if seed is not None else [])]
-        if variant.init:
-            own.append(f"init={self.initial(name, variant.init, out, seed)}")
         resume = (folder / "format.json").exists()
         newcomer = variant.minutes is not None and variant.recipe is None
         model = fit(
@@ -239,7 +255,7 @@ class Study:
             None if newcomer else variant.recipe or self.recipe,
             out=folder,
             valid=data.given("valid"),
-            settings=[*own, *settings],
+            settings=self.settings(name, label, out, settings, seed),
             minutes=None if resume and newcomer else variant.minutes,
             as_written=variant.minutes is None,
             resume=resume,

@@ -31,12 +31,12 @@ from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, ts
 RECIPES = [
     "adding", "addition", "arithmetic", "arithmetic-text", "babi", "char-lm", "cipher", "cipher-agent", "cloze",
     "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer",
-    "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "hred", "hull", "labels",
-    "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
-    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise",
-    "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
-    "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
-    "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
+    "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "headlines", "hred",
+    "hull", "labels", "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att",
+    "multi30k-experts", "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing",
+    "piecewise", "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer",
+    "slots", "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer",
+    "tags", "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from math import exp, isclose
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,21 +12,28 @@ from hypothesis import strategies as st
 
 from seqloom.config.complete import metric_name
 from seqloom.errors import SeqloomError
+from seqloom.metrics import names
 from seqloom.metrics.bleu import bleu, signature
+from seqloom.metrics.caption_bleu import caption_bleu
 from seqloom.metrics.cer import cer
 from seqloom.metrics.chrf import chrf
+from seqloom.metrics.cider import cider
 from seqloom.metrics.copy_recall import copy_recall
+from seqloom.metrics.distinct import distinct
 from seqloom.metrics.exact import exact
 from seqloom.metrics.gleu import gleu
 from seqloom.metrics.iou import iou
+from seqloom.metrics.meteor import meteor
 from seqloom.metrics.mse import mse
 from seqloom.metrics.parsable import parsable
 from seqloom.metrics.per import per
+from seqloom.metrics.rouge import rouge
 from seqloom.metrics.rouge_l import rouge_l
+from seqloom.metrics.rouge_stemmed import rouge_stemmed
 from seqloom.metrics.wer import wer
 
-NAMES = ("exact", "bleu", "chrf", "gleu", "wer", "cer", "per", "rouge_l", "iou")
-METRICS = (exact, bleu, chrf, gleu, wer, cer, per, rouge_l, iou)
+NAMES = ("exact", "bleu", "chrf", "gleu", "wer", "cer", "per", "rouge_l", "iou", "caption_bleu", "meteor")
+METRICS = (exact, bleu, chrf, gleu, wer, cer, per, rouge_l, iou, caption_bleu, meteor)
 PREDICTIONS = ["The cat sat on the mat.", "A dog runs fast in the park", "Hello there, world!"]
 REFERENCES = ["The cat sat on a mat.", "The dog runs quickly in the park.", "Hello, world!"]
 
@@ -154,7 +162,7 @@ def test_higher_is_better_where_a_metric_declares_it() -> None:
         assert right == pytest.approx(100.0 if right > wrong else 0.0)
 
 
-@pytest.mark.parametrize("metric", [*METRICS, mse])
+@pytest.mark.parametrize("metric", [*METRICS, cider, distinct, mse, rouge, rouge_stemmed])
 def test_what_has_no_score_is_refused_in_one_line(metric) -> None:
     for predictions, references in (([], []), (["a"], []), (["a"], [[]]), (["a"], ["a"])):
         with pytest.raises(SeqloomError, match=f"^{metric.__name__}: .*expected") as caught:
@@ -189,3 +197,9 @@ def test_copy_recall_counts_what_reference_and_source_share() -> None:
 )
 def test_a_line_of_python_is_parsable_or_not(line: str, right: bool) -> None:
     assert parsable([line], [[""]]) == {"parsable": 100.0 if right else 0.0}
+
+
+def test_the_guide_lists_every_metric() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "metrics.md").read_text(encoding="utf-8")
+    rows = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert {name.strip(" `") for name in rows.replace("`", ",").split(",")} - {""} == set(names())

@@ -14,6 +14,7 @@ from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.series import STUDIES as SERIES
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
+from seqloom.studies.catalogue.summaries import STUDIES as SUMMARIES
 from seqloom.studies.catalogue.texts import STUDIES as TEXTS
 from seqloom.studies.catalogue.translation import STUDIES as TRANSLATION
 from seqloom.studies.study import Study
@@ -30,6 +31,7 @@ STUDIES: dict[str, Study] = {
     **ONLINE,
     **POINTS,
     **COPYING,
+    **SUMMARIES,
     **STORIES,
     **DIALOGUE,
     **PONDERING,
