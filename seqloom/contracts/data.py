@@ -33,6 +33,7 @@ class Codec(ABC):
     vocabulary: int | None = None  # how many tokens there are, where values are tokens
     features: int | None = None  # how many components a vector has, where values are vectors
     seconds: float | None = None  # how long a position is, where values are sound
+    shape: tuple[int, int, int] | None = None  # height, width and channels, where values are pictures
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     names_files: ClassVar[bool] = False  # a text value is the path of a file
@@ -49,7 +50,10 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
-        """The value as tokens, int64 (T,), or as vectors, float32 (T, F); without BOS and EOS."""
+        """The value as tokens, int64 (T,), as vectors, float32 (T, F), or as a picture, uint8 (H, W, C).
+
+        Tokens are without BOS and EOS. The positions of a picture are its rows.
+        """
 
     def read(self, value: Any) -> np.ndarray:
         """The value as a source. Where outputs may be copied from it, unknown words get ids of their own."""
@@ -78,6 +82,10 @@ class Codec(ABC):
     def line(self, value: Any) -> str:
         """The value as a line of a file; line breaks within it are spaces."""
         return str(value).replace("\n", " ").replace("\r", " ")
+
+    def picture(self, values: np.ndarray) -> bytes:
+        """A picture, uint8 (H, W, C), as a PNG file."""
+        raise SeqloomError(f"{type(self).__name__.lower()} has no picture of its values")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:

@@ -53,8 +53,8 @@ def scan(rows: Iterable[tuple[Example, Any, Any]], refused: set[int], seed: int)
     sources, pairs, sizes = array("Q"), array("Q"), array("Q")
     content = hashlib.sha256()
     for example, source, target in rows:
-        second = _bytes(target)
-        first = second if example.source is None else _bytes(source)
+        second = as_bytes(target)
+        first = second if example.source is None else as_bytes(source)
         sizes.append(len(second) + 1)
         sources.append(_hash(first, seed))
         pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart
@@ -105,7 +105,7 @@ def _hash(value: bytes, seed: int) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def _bytes(value: Any) -> bytes:
+def as_bytes(value: Any) -> bytes:
     """What distinguishes a value from others: of texts, arrays, lists and tuples of anything."""
     if isinstance(value, str):
         return value.encode()
@@ -114,6 +114,6 @@ def _bytes(value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()
     if isinstance(value, (list, tuple)):
-        parts = [_bytes(part) for part in value]
+        parts = [as_bytes(part) for part in value]
         return b"".join(b"%d:%b" % (len(part), part) for part in parts)
     return value if isinstance(value, bytes) else repr(value).encode()

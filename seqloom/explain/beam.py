@@ -10,6 +10,7 @@ import torch
 from seqloom.errors import SeqloomError
 from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
 from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
+from seqloom.explain.image import source_image
 from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
 from seqloom.inference.constraints import build_constraints, no_output
@@ -72,13 +73,15 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
                 experts=each.experts,
             )
         )
-    inner = memory.extra.get("attention")
+    inner, image = memory.extra.get("attention"), source_image(system, tokens)
+    places = [] if tokens is None else image.places if image else pieces(task.source, tokens, source)
     return Explanation(
-        source=[] if tokens is None else pieces(task.source, tokens, source),
-        source_text="" if source is None else str(source),
+        source=places,
+        source_text=task.source.line(source) if image and task.source else "" if source is None else str(source),
         hypotheses=hypotheses,
         tree=beam_tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
         encoder_attention=[] if inner is None else inner[0].tolist(),
+        image=image,
         points=points and replace(points, outputs=[task.decode(one.tokens, source) for one in found]),
         steps=encoder_steps(memory),
         experts=encoder_experts(memory),

@@ -14,14 +14,15 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec, Feed
+from seqloom.data.codecs.files import is_path, read_content
 from seqloom.data.codecs.sound import (
     BLOCK,
+    KIND,
+    MOST_BYTES,
     RATES,
     from_file,
     from_python,
-    is_path,
     library,
-    read_content,
     resampler,
     too_many_seconds,
 )
@@ -114,7 +115,7 @@ class Audio(Codec):
         if not is_path(value):
             self._samples(value)
             return value
-        content = read_content(value)
+        content = read_content(value, MOST_BYTES, KIND)
         self._samples(value, content)
         return hashlib.blake2b(content, digest_size=32).digest()
 

@@ -6,6 +6,7 @@ import { copyingView } from "./copying.js";
 import { dark } from "./dom.js";
 import { expertsView } from "./experts.js";
 import { header, hypothesisSwitch } from "./header.js";
+import { imageView } from "./image.js";
 import { nBestView } from "./n_best.js";
 import { pointsView } from "./points.js";
 import { Selection } from "./selection.js";
@@ -15,8 +16,8 @@ import { timingView } from "./timing.js";
 import { tokenView } from "./tokens.js";
 
 const views = [      // tokenView fits its width to alignmentView, so comes after it
-  header, hypothesisSwitch, timingView, stepsView, expertsView, copyingView, storyView, pointsView, alignmentView,
-  tokenView, attentionView, nBestView, beamView,
+  header, hypothesisSwitch, timingView, stepsView, expertsView, copyingView, storyView, pointsView, imageView,
+  alignmentView, tokenView, attentionView, nBestView, beamView,
 ];
 
 /* Fill the elements of page.html, which must be new. */
