@@ -8,6 +8,7 @@ from seqloom.studies.catalogue.multi_model import STUDIES as MULTI_MODEL
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
+from seqloom.studies.catalogue.pictures import STUDIES as PICTURES
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
@@ -24,6 +25,7 @@ STUDIES: dict[str, Study] = {
     **OBJECTIVES,
     **ONLINE,
     **POINTS,
+    **PICTURES,
     **COPYING,
     **STORIES,
     **PONDERING,
