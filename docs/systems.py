@@ -188,6 +188,11 @@ Minutes, no recipe: short sentences | - | config/budget.py | - | multi30k-lstm |
 Minutes, no recipe: code | - | config/budget.py | - | django | quick-django / 15 minutes
 Minutes, no recipe: phonemes | - | config/budget.py | - | g2p-lstm | quick-g2p / 6 minutes
 Regression from a sequence | - | nn/heads/value.py | Hochreiter | adding | adding / gru
+## Pictures
+Captions, features as the first state | 004 | nn/encoders/image.py | | captions-start | scenes / first state
+Captions, features as the first input | 004 | nn/layers/bridge.py | Vinyals | captions-first | scenes / first input
+Captions, attention over the picture | 000, 004 | nn/encoders/image.py | | captions-attention | scenes / attention
+Captions of photographs | 004 | nn/encoders/image.py | | captions-attention | flickr / attention
 ## Online models and speech
 Sequence transducer (RNN-T) | 000 | nn/decoders/transducer.py | | speech-transducer | spoken-digits / transducer
 CTC | - | nn/decoders/ctc.py | | speech-ctc | spoken-digits / CTC
@@ -211,7 +216,6 @@ PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
-Captions of pictures | Vinyals et al. 2015 | 001, 004
 BERT: pre-training and fine-tuning heads | Devlin et al. 2019 | 003
 """
 

@@ -180,6 +180,9 @@ class Memory:
     parts: dict[str, Memory] = field(default_factory=dict)  # further inputs, each attended on its own
     closed: bool = True  # False while more input may arrive
     offset: int = 0  # how many states before the first were dropped
+    source_lengths: Array | None = (
+        None  # (B,): for limits of outputs, where states do not follow the source's positions
+    )
 
     @classmethod
     def empty(cls, rows: int, device: Any = "cpu") -> Memory:
@@ -213,6 +216,7 @@ class Memory:
             self,
             states=take_rows(self.states, entries),
             lengths=take_rows(self.lengths, entries),
+            source_lengths=None if self.source_lengths is None else take_rows(self.source_lengths, entries),
             final=select(self.final, entries),
             extra=select(self.extra, entries),
             parts={name: part.select(entries) for name, part in self.parts.items()},

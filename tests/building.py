@@ -151,6 +151,11 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "without ages": {"ages": 0},
         "of few ages": {"ages": 2},
     },
+    ("encoders", "image"): {
+        "grey, not square, deep": {"shape": (6, 9, 1), "patch": 1, "stages": 3, "blocks": 2},
+        "of one state": {"shape": (4, 4, 3), "patch": 4, "stages": 1, "summary": "mean"},
+        "in groups": {"size": 64, "patch": 2},
+    },
     ("encoders", "reader"): {"lstm": {"cell": LSTM}},
     ("encoders", "spelling"): {"transformer": {"encoder": SPELLED_TRANSFORMER}},
     ("encoders", "set"): {"of no steps": {"steps": 0}, "vectors": VECTORS},
@@ -213,6 +218,15 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "bahdanau monotonic": {"attention": Monotonic, "order": "bahdanau"},
         "bahdanau monotonic in expectation": {"attention": partial(Monotonic, decoding="soft"), "order": "bahdanau"},
         "zero bridge": {"bridge": "zero"},
+        "summary first": {"bridge": "first"},
+        "summary first, bahdanau, all": {
+            "bridge": "first",
+            "attention": partial(Additive, coverage=True),
+            "order": "bahdanau",
+            "input_feeding": True,
+            "feed_context": True,
+            "layers": 3,
+        },
         "language model": {"memory_size": 0},
     },
     ("decoders", "copy"): {

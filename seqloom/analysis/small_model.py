@@ -27,8 +27,9 @@ WIDE, NARROW, NARROWEST = 8, 6, 4  # an integer above WIDE is a width, made NARR
 SOURCES, TARGETS = (5, 3, 1), (3, 4, 1)  # lengths of three examples: ragged, and not in the same order
 WORDS = (3,)  # of a sentence, where sources are stories
 # One object each, so that source and target may share embeddings.
-TOKENS: Any = SimpleNamespace(vocabulary=11, features=None)
-VECTORS: Any = SimpleNamespace(vocabulary=None, features=2)
+TOKENS: Any = SimpleNamespace(vocabulary=11, features=None, shape=None)
+VECTORS: Any = SimpleNamespace(vocabulary=None, features=2, shape=None)
+PICTURE = (16, 16)  # height and width
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
 
 
 def stand_in(codec: Codec | None) -> Any:
-    """In place of a codec that has not been fitted: a few tokens, or vectors of two components."""
+    """In place of a codec that has not been fitted: a few tokens, vectors of two components, or small pictures."""
+    if codec is not None and codec.shape is not None:
+        return SimpleNamespace(vocabulary=None, features=None, shape=(*PICTURE, codec.shape[2]))
     return None if codec is None else VECTORS if made_of(codec) == "vectors" else TOKENS
 
 
@@ -119,7 +122,9 @@ class Examples:
 
 
 def random_value(codec: Any, length: int, words: tuple[int, ...] = ()) -> np.ndarray:
-    """Tokens (T,), sentences of them (T, W), or vectors (T, F)."""
+    """Tokens (T,), sentences of them (T, W), vectors (T, F), or a picture (H, W, C)."""
+    if codec.shape is not None:
+        return torch.randint(256, codec.shape, dtype=torch.uint8).numpy()
     if codec.features is not None:
         return torch.randn(length, codec.features).numpy()
     return torch.randint(len(SPECIAL), codec.vocabulary, (length, *words)).numpy()

@@ -22,17 +22,15 @@ from seqloom.cli.messages import note
 def data(name: str | None, out: Path | None, count: int, seed: int, skip: int, settings: tuple[str, ...]) -> None:
     """Generate data: dates, sums, hulls, tours and more. Without NAME, list the generators."""
     from seqloom.config.recipes import override
-    from seqloom.data.generators.catalogue import as_lines, list_generators, make_examples
+    from seqloom.data.generators.catalogue import as_lines, list_generators, make_examples, write_examples
 
     if name is None:
         list_generators()
         return
-    lines = as_lines(make_examples(name, count, seed, override({}, list(settings)), skip))
+    examples = make_examples(name, count, seed, override({}, list(settings)), skip)
     if out is None:
-        print(lines, end="")
+        print(as_lines(examples), end="")
         return
-    from seqloom.storage.files import replace_file
-
     options.check_file(out, "pairs.tsv")
-    replace_file(out, lines.encode())
+    write_examples(out, examples, skip)
     note(f"{count:,} examples are in {out}.")

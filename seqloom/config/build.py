@@ -72,14 +72,21 @@ def assemble_model(recipe: Recipe, source_codec: Codec | None, target_codec: Cod
         if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another token
             sizes = f"task.source has {source_codec.vocabulary} tokens and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
-        given = {"vocabulary": source_codec.vocabulary, "features": source_codec.features, "pad": PAD, "unk": UNK}
+        given = {**facts(source_codec), "pad": PAD, "unk": UNK}
         given["eos"] = EOS  # of the parts of a source, whatever ends an output
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
     task: Any = find("tasks", recipe.get("task", {}).get("type", "pairs"), "task.type", trust)
     first = task.first_input(recipe.get("task", {}))
-    offered: Recipe = {"vocabulary": target_codec.vocabulary, "features": target_codec.features}
-    offered |= {"memory_size": memory_size, "bos": first, "eos": task.eos, "pad": PAD, "blank": PAD, "unk": UNK}
+    offered: Recipe = {
+        **facts(target_codec),
+        "memory_size": memory_size,
+        "bos": first,
+        "eos": task.eos,
+        "pad": PAD,
+        "blank": PAD,
+        "unk": UNK,
+    }
     offered |= {name: getattr(source_codec, name.removeprefix("source_"), None) for name in OF_SOURCE}
     if "written" in parameters(find("decoders", type_of(recipe["decoder"]), "decoder.type", trust)):
         offered["written"] = []
@@ -94,10 +101,8 @@ def build_objective(
     recipe: Recipe, task: Task, decoder: Decoder, trust: bool = False, target: Codec | None = None
 ) -> Objective:
     """The objective of a completed recipe, given what it asks for of the task and the decoder."""
-    codec = target or task.target
     offered = {
-        "vocabulary": codec.vocabulary,
-        "features": codec.features,
+        **facts(target or task.target),
         "hidden_size": getattr(decoder, "hidden_size", None),
         "decode": task.decode,
         "constraints": task.constraints,
@@ -116,6 +121,11 @@ def build_fitting(kind: str, table: Recipe | str, key: str, codec_key: str, offe
         kinds = " and ".join(works_on)
         raise SeqloomError(f"{key}.type = {show(name)}: works on {kinds}, but the codec of {codec_key} has none")
     return build_part(kind, table, key, trust, **{name: offered[name] for name in asked & offered.keys()})
+
+
+def facts(codec: Codec) -> Recipe:
+    """What the values of a codec consist of, as arguments of constructors; None for what they are not."""
+    return {name: getattr(codec, name, None) for name in OF}
 
 
 def type_of(table: Recipe | str) -> str:

@@ -24,6 +24,7 @@ STAND_INS: dict[str, Any] = {  # for codecs, before the data is read
     "symbols": SimpleNamespace(vocabulary=100, features=None),
     "vectors": SimpleNamespace(vocabulary=None, features=2),
 }
+KINDS = {"symbols": "tokens", "vectors": "vectors", "pictures": "pictures"}
 
 
 def check_recipe(recipe: Recipe, trust: bool = False) -> None:
@@ -44,8 +45,8 @@ def check_task(recipe: Recipe, trust: bool) -> Model:
 
     task = build_task(recipe, trust)
     search: Search = build_part("search", recipe["search"], "search", trust)
-    source = None if task.source is None else STAND_INS[made_of(task.source)]
-    target = STAND_INS[made_of(task.target)]
+    source = None if task.source is None else stand_in(task.source)
+    target = stand_in(task.target)
 
     def suit(part: Any, key: str, **given: Any) -> None:
         call(part.suit, f"{key}.type = {show(recipe[key]['type'])}", given)
@@ -73,10 +74,9 @@ def check_selection(recipe: Recipe, task: Task, improves: str) -> None:
     for name in task.metrics:
         compares = getattr(metrics.find(name), "COMPARES", "symbols")
         if compares != made_of(task.target):
-            kinds = {"symbols": "tokens", "vectors": "vectors"}
             raise SeqloomError(
-                f"task.metrics = {show(name)}: compares {kinds[compares]}, but task.target is made of "
-                f"{kinds[made_of(task.target)]}; take another metric"
+                f"task.metrics = {show(name)}: compares {KINDS[compares]}, but task.target is made of "
+                f"{KINDS[made_of(task.target)]}; take another metric"
             )
     select_by = recipe["train"]["select_by"]
     if select_by not in ("", "loss", "perplexity"):
@@ -89,4 +89,11 @@ def check_selection(recipe: Recipe, task: Task, improves: str) -> None:
 
 def made_of(codec: Codec) -> str:
     """What the values of a codec consist of, known before it is fitted."""
-    return "vectors" if codec.is_vectors else "symbols"
+    return "pictures" if codec.shape is not None else "vectors" if codec.is_vectors else "symbols"
+
+
+def stand_in(codec: Codec) -> Any:
+    """In place of a codec before it is fitted. The shape of pictures is known by then."""
+    if codec.shape is not None:
+        return SimpleNamespace(vocabulary=None, features=None, shape=codec.shape)
+    return STAND_INS[made_of(codec)]

@@ -21,6 +21,7 @@ from seqloom.values import ABSENT, check, plain
 FROM_DATA = (
     "vocabulary",
     "features",
+    "shape",
     "pad",
     "bos",
     "eos",
@@ -30,7 +31,7 @@ FROM_DATA = (
     "source_vocabulary",
     "source_features",
 )  # arguments that are derived from the data rather than from a neighbouring part
-OF = {"vocabulary": "tokens", "features": "vectors"}  # what a side that has it is made of
+OF = {"vocabulary": "tokens", "features": "vectors", "shape": "pictures"}  # what a side that has it is made of
 OF_SOURCE = ("source_vocabulary", "source_features")
 
 

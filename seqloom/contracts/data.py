@@ -33,6 +33,7 @@ class Codec(ABC):
     vocabulary: int | None = None  # how many tokens there are, where values are tokens
     features: int | None = None  # how many components a vector has, where values are vectors
     seconds: float | None = None  # how long a position is, where values are sound
+    shape: tuple[int, int, int] | None = None  # height, width and channels, where values are pictures
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     divided: ClassVar[str] = ""  # EOS ends each part of a source: what a part is, "turn"
@@ -51,7 +52,10 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
-        """The value as tokens, int64 (T,), or as vectors, float32 (T, F); without BOS and EOS."""
+        """The value as tokens, int64 (T,), as vectors, float32 (T, F), or as a picture, uint8 (H, W, C).
+
+        Tokens are without BOS and EOS. The positions of a picture are its rows.
+        """
 
     def read(self, value: Any) -> np.ndarray:
         """The value as a source. Where outputs may be copied from it, unknown words get ids of their own."""
@@ -88,6 +92,10 @@ class Codec(ABC):
     def to_file(self, value: Any) -> bytes:
         """The content of a file that holds the value, whose name ends with `suffix`."""
         raise SeqloomError(f"{type(self).__name__.lower()} has no file format of its own: write its values as lines")
+
+    def picture(self, values: np.ndarray) -> bytes:
+        """A picture, uint8 (H, W, C), as a PNG file."""
+        raise SeqloomError(f"{type(self).__name__.lower()} has no picture of its values")
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:

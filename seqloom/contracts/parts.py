@@ -97,6 +97,7 @@ class Encoder(nn.Module, ABC):
 
     output_size: int
     stride: int = 1  # how many inputs a state of its memory stands for
+    grid: tuple[int, int] | None = None  # rows and columns, where its states are places of a picture, row by row
     first_phase: float = 0.0  # the longest share of a training in which it reads otherwise; 0: none
     first_rate: float = 1.0  # the factor of the learning rate in that phase
     modality: ClassVar[tuple[str, ...]] = ("embedding",)  # depends on the data; tasks share all else; (): nothing
@@ -115,6 +116,8 @@ class Encoder(nn.Module, ABC):
 
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
+        if task.source is not None and task.source.shape is not None:
+            raise ValueError('reads sequences, and these sources are pictures: take "image"')
         if task.source is not None and task.source.nested == "sentence":
             raise ValueError('reads sequences, and a story is a table of sentences: take "memory_network" or "reader"')
         if task.source is not None and task.source.nested == "word":

@@ -62,7 +62,7 @@ class Stepper(ABC):
 
     def limit(self, memory: Memory) -> Array:
         """The largest number of tokens of an output, EOS included.  (B,)"""
-        lengths = memory.offset + memory.lengths
+        lengths = memory.offset + memory.lengths if memory.source_lengths is None else memory.source_lengths
         xp = namespace(lengths)  # in float64, numpy's default, 2.2 * 5 is above 11
         longest = xp.ceil(xp.asarray(lengths, dtype=xp.float32) * self.length_ratio).clip(0, EXACT)
         return xp.minimum(cast(longest, lengths), lengths.clip(LONGEST_OUTPUT, None)) + self.length_offset

@@ -1,11 +1,13 @@
 """Encoded examples in flat files, mapped into memory, so that a corpus of any size takes none of it.
 
 A folder holds, for each side, all values end to end (`source.bin`, `target.bin`), the (source, target) lengths of
-each row, the offsets where they begin, and `meta.json` with dtypes and shapes.
+each row, the offsets where they begin, and `meta.json` with dtypes and shapes. Integers are int64 when they are read,
+except for uint8, which are pixels. Sources that are files, such as the picture of several captions, are stored once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -24,6 +26,7 @@ from seqloom.types import Example
 FORMAT = 1
 CHUNK = 1024  # examples encoded at once
 SIDES = ("source", "target")
+Place = tuple[int, int]  # the length of a value, and where it begins
 
 
 class Corpus:
@@ -55,7 +58,8 @@ class Corpus:
             return None
         begin = int(self._offsets[index, side])
         value = values[begin : begin + int(self.lengths[index, side])]
-        return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else None)  # (T, ...)
+        is_tokens = value.dtype.kind in "iu" and value.dtype != np.uint8
+        return np.array(value, dtype=np.int64 if is_tokens else None)  # (T, ...)
 
     def stream(self, begin: int, end: int) -> np.ndarray:
         """Target tokens from `begin` to `end`, counted through all rows.  (end - begin,)"""
@@ -102,25 +106,51 @@ class _SideWriter:
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()  # of one position
         self.total = 0
+        # Of values that are stored once: by path and by content.
+        self.places: dict[Any, Place] | None = {} if name == "source" and codec.names_files else None
 
     def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Write the values of a chunk. Returns their lengths and offsets, (n,) each."""
+        if self.places is not None:
+            return self._append_distinct(chunk, self.places)
         arrays = self._encode(chunk)
         if self.end is not None:
             arrays = [np.append(array, np.array(self.end, array.dtype)) for array in arrays]
-        if self.dtype is None:
-            self.dtype, self.shape = arrays[0].dtype, arrays[0].shape[1:]
         for example, array in zip(chunk, arrays):
-            if array.dtype != self.dtype or array.ndim == 0 or array.shape[1:] != self.shape:
-                raise SeqloomError(
-                    f"example {example.line}: its {self.name} was encoded as {array.dtype} {list(array.shape)}; "
-                    f"expected {self.dtype} {['T', *self.shape]} like the examples before it"
-                )
+            self._check(example, array)
         self.file.write(np.concatenate(arrays).tobytes())
         lengths = np.array([len(array) for array in arrays], dtype=np.int64)
         offsets = self.total + np.cumsum(lengths) - lengths
         self.total += int(lengths.sum())
         return lengths, offsets
+
+    def _append_distinct(self, chunk: list[Example], places: dict[Any, Place]) -> tuple[np.ndarray, np.ndarray]:
+        """The same, except that equal values are written once; a file that is named again is not read again."""
+        found = []
+        for example in chunk:
+            name = example.source if isinstance(example.source, str) else None
+            if name not in places:
+                array = self._encode_one(example)
+                self._check(example, array)
+                content = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
+                if content not in places:
+                    self.file.write(array.tobytes())
+                    places[content] = len(array), self.total
+                    self.total += len(array)
+                places[content if name is None else name] = places[content]
+            found.append(places[content if name is None else name])
+        lengths, offsets = np.array(found, dtype=np.int64).T
+        return lengths, offsets
+
+    def _check(self, example: Example, array: np.ndarray) -> None:
+        """Refuse an array of another kind than those before it."""
+        if self.dtype is None:
+            self.dtype, self.shape = array.dtype, array.shape[1:]
+        if array.dtype != self.dtype or array.ndim == 0 or array.shape[1:] != self.shape:
+            raise SeqloomError(
+                f"example {example.line}: its {self.name} was encoded as {array.dtype} {list(array.shape)}; "
+                f"expected {self.dtype} {['T', *self.shape]} like the examples before it"
+            )
 
     def _encode(self, chunk: list[Example]) -> list[np.ndarray]:
         many = getattr(self.codec, "encode_many", None)

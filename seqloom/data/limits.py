@@ -1,7 +1,7 @@
 """How long one source may be: the same at every door, so that none fills the memory.
 
 The limit is `data.max_characters`, in characters of a text or items of a list or array. A codec of sound has a limit of
-its own, in seconds.
+its own, in seconds, and one of pictures in pixels.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def refuse_long(value: Any, limit: int, name: str, codec: Codec | None = None) -
 
 
 def length_of(value: Any, codec: Codec | None = None) -> int:
-    """In characters or items; 0 where neither counts, as in samples of sound."""
-    is_sound = codec is not None and codec.seconds is not None and not isinstance(value, str)
+    """In characters or items; 0 where neither counts, as in samples of sound or pixels."""
+    has_own_limit = codec is not None and codec.names_files and not isinstance(value, str)
     is_sequence = isinstance(value, (str, list, tuple)) or getattr(value, "ndim", 0) > 0
-    return len(value) if is_sequence and not is_sound else 0
+    return len(value) if is_sequence and not has_own_limit else 0
 
 
 def overlong(name: str, found: str, limit: int) -> UnreadableError:

@@ -59,12 +59,12 @@ def scan(
     sources, groups, pairs, sizes = array("Q"), array("Q"), array("Q"), array("Q")
     content = hashlib.sha256()
     for example, source, target in rows:
-        second = _bytes(target)
-        first = second if example.source is None else _bytes(source)
+        second = as_bytes(target)
+        first = second if example.source is None else as_bytes(source)
         sizes.append(len(second) + 1)
         sources.append(_hash(first, seed))
         if group is not None:
-            groups.append(_hash(_bytes(group(example)), seed))
+            groups.append(_hash(as_bytes(group(example)), seed))
         pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart
         pairs.append(_hash(pair, seed))
         content.update(b"%d:%b" % (len(pair), pair))
@@ -118,7 +118,7 @@ def _hash(value: bytes, seed: int) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def _bytes(value: Any) -> bytes:
+def as_bytes(value: Any) -> bytes:
     """What distinguishes a value from others: of texts, arrays, lists and tuples of anything."""
     if isinstance(value, str):
         return value.encode()
@@ -127,6 +127,6 @@ def _bytes(value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()
     if isinstance(value, (list, tuple)):
-        parts = [_bytes(part) for part in value]
+        parts = [as_bytes(part) for part in value]
         return b"".join(b"%d:%b" % (len(part), part) for part in parts)
     return value if isinstance(value, bytes) else repr(value).encode()

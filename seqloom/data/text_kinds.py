@@ -1,4 +1,4 @@
-"""Which kind of text pairs it is, if not any text to any text: labels, tags, trees, numbers, copies, sound.
+"""Which kind of text pairs it is, if not any text to any text: labels, tags, trees, numbers, copies, names of files.
 
 The rules are plain, and nearly all examples have to agree (bad lines are reported when the data is read). What none of
 them holds for is translated like any other text.
@@ -16,7 +16,10 @@ from seqloom.data.kinds import LABELS, NEARLY, ONE_NUMBER, Kind
 from seqloom.errors import UnreadableError
 from seqloom.types import Example
 
-RECORDINGS = (".wav", ".flac")
+FILES = {  # by the ends of their names
+    "recordings": (".wav", ".flac"),
+    "pictures": (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm"),
+}
 PER_LABEL = 8  # examples that a label must have on average, and half as many different sources
 LABEL_CHARACTERS = 40  # longer targets are texts, even where they repeat
 WORDS_PER_TAG = 4  # different words of the sources for each different tag: fewer are spelled or copied words
@@ -32,8 +35,9 @@ def detect_text_kind(examples: Sequence[Example], counted: Sequence[Example]) ->
         return Kind("trees", sum(len(source.split()) for source, _ in pairs) / len(pairs))
     if not pairs or not all(isinstance(side, str) for pair in pairs for side in pair):
         return None
-    if share(source.lower().endswith(RECORDINGS) and len(source.split()) == 1 for source, _ in pairs) >= NEARLY:
-        return Kind("recordings", 1.0)
+    for kind, ends in FILES.items():
+        if share(source.lower().endswith(ends) and len(source.split()) == 1 for source, _ in pairs) >= NEARLY:
+            return Kind(kind, 1.0)
     words = [(source.split(), target.split()) for source, target in pairs]
     length = sum(len(source) for source, _ in words) / len(words)
     if is_tagging(words, length):

@@ -10,6 +10,7 @@ import torch
 from seqloom.errors import SeqloomError
 from seqloom.explain.alternatives import allowed_tokens, answer_first, build_searches, likeliest
 from seqloom.explain.facts import encoder_experts, encoder_steps, model_facts
+from seqloom.explain.image import source_image
 from seqloom.explain.parse import branches
 from seqloom.explain.points import source_points
 from seqloom.explain.record import ExplainedHypothesis, Explanation, TreeNode
@@ -74,13 +75,17 @@ def explain_beam(system: System, source: Any, n_best: int, truth: Any = None, **
                 parse=branches(task, one.tokens, source),
             )
         )
-    inner = memory.extra.get("attention")
+    inner, image = memory.extra.get("attention"), source_image(system, tokens)
+    places: list[str] = []
+    if tokens is not None:
+        places = image.places if image else source_pieces(task.source, tokens, source, memory.states.shape[1])
     return Explanation(
-        source=[] if tokens is None else source_pieces(task.source, tokens, source, memory.states.shape[1]),
+        source=places,
         source_text="" if source is None else source if task.source is None else task.source.line(source),
         hypotheses=hypotheses,
         tree=beam_tree(beam, piece, [*found[0].tokens, model.decoder.eos]),
         encoder_attention=[] if inner is None else inner[0].tolist(),
+        image=image,
         points=points and replace(points, outputs=[task.decode(one.tokens, source) for one in found]),
         steps=encoder_steps(memory),
         experts=encoder_experts(memory),

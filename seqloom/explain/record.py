@@ -96,6 +96,24 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Image:
+    """A picture as a source, and the grid of places that it is attended by: the tokens of the source, row by row."""
+
+    uri: str  # the picture itself: "data:image/png;base64,..."
+    rows: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        expect(self.uri.startswith("data:image/png;base64,"), "image.uri", "a PNG file in base64")
+        expect(self.rows > 0 and self.columns > 0, "image.rows and image.columns", "numbers from 1 on")
+
+    @property
+    def places(self) -> list[str]:
+        """The names of the places: "2,3" is row 2, column 3."""
+        return [f"{row},{column}" for row in range(1, self.rows + 1) for column in range(1, self.columns + 1)]
+
+
+@dataclass(frozen=True)
 class Explanation:
     """All that is shown of one input."""
 
@@ -108,6 +126,7 @@ class Explanation:
     picture: Matrix = field(default_factory=list)  # spectrogram of a sound: energies from 0 to 1, positions x bands
     seconds: float = 0.0  # per position of a sound
     points: Points | None = None  # where these are the source
+    image: Image | None = None  # where it is the source
     steps: list[float] = field(default_factory=list)  # T: steps of adaptive computation; empty for other encoders
     experts: Experts = field(default_factory=dict)  # T each: experts used by the encoder; empty for other encoders
     per_token: bool = False  # a hypothesis has one token, its tag, for each token of the source: U = T
@@ -117,6 +136,7 @@ class Explanation:
         expect_numbers("steps", self.steps, self.source)
         expect_experts(self.experts, self.source)
         expect_heads(self.encoder_attention, "encoder_attention", len(self.source), len(self.source))
+        expect(self.image is None or self.image.places == self.source, "image", "the places that the source lists")
         if self.picture:
             expect_matrix(self.picture, "picture", len(self.picture), len(self.picture[0]))
         for hypothesis in self.hypotheses:

@@ -42,7 +42,8 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
         ("experts: those that each output token used, by layer", expert_numbers(best.tokens, best.experts, width)),
         ("copying: how much of each token's probability comes from copying", copy_shares(best, width)),
         ("attention: sentences down, hops across, darker is more", story_attention(source, best, width)),
-        ("alignment: input across, output down, darker is more attention", alignment(source, best, width)),
+        ("attention over the picture, a map for each token: darker is more", image_maps(explanation, best, width)),
+        ("alignment: input across, output down, darker is more attention", alignment(explanation, best, width)),
         ("n-best: score, and difference from the first", n_best_list(explanation.hypotheses, width)),
     ):
         if part:
@@ -173,9 +174,31 @@ def is_story(source: list[str], hypothesis: ExplainedHypothesis) -> bool:
     return len(hypothesis.tokens) == 1 and bool(hypothesis.source_attention) and any(" " in token for token in source)
 
 
-def alignment(source: list[str], hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+def image_maps(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
+    """For each token the grid of a picture, its attention shaded; as many beside each other as there is room for."""
+    image = explanation.image
+    if image is None or not hypothesis.alignment:
+        return []
+    column = max(2 * image.columns, min(longest(hypothesis.tokens), 12)) + 2
+    panel = max(width // column, 1)
+    lines: list[Text] = []
+    for first in range(0, len(hypothesis.tokens), panel):
+        part = slice(first, first + panel)
+        lines += [*([Text()] if first else []), header(hypothesis.tokens[part], column)]
+        for row in range(image.rows):
+            places = slice(row * image.columns, (row + 1) * image.columns)
+            maps = [
+                "".join(shade(weight / (max(weights) or 1.0)) * 2 for weight in weights[places])
+                for weights in hypothesis.alignment[part]
+            ]
+            lines.append(Text("".join(f"{each:{column}}" for each in maps), style="blue"))
+    return [truncate(line, width) for line in lines]
+
+
+def alignment(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
     """A heat map; a source too long for one line continues in another panel below."""
-    if not hypothesis.alignment or not source or is_story(source, hypothesis):
+    source = explanation.source
+    if not hypothesis.alignment or not source or explanation.image or is_story(source, hypothesis):
         return []
     label = min(longest(hypothesis.tokens), width // 4)
     column = min(longest(source) + 1, 9, width - label - 1)

@@ -19,6 +19,7 @@ from seqloom.data.codecs.tree import FIRST as FIRST_LABEL
 from seqloom.data.codecs.tree import Tree
 from seqloom.data.codecs.words import Words
 from seqloom.data.special_tokens import BOS, EOS, PAD
+from seqloom.data.split import as_bytes
 from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.places import PlaceRule
 from seqloom.search.constraints.ring import Ring
@@ -157,10 +158,16 @@ class Pairs(Task):
         pairs = [(example.source, normal(example.target)) for example in examples]
         if not self.group_references:
             return [source for source, _ in pairs], [[target] for _, target in pairs]
-        grouped: dict[Any, list[Any]] = {}
+        grouped: dict[Any, tuple[Any, list[Any]]] = {}
         for source, target in pairs:
-            grouped.setdefault(source, []).append(target)
-        return list(grouped), list(grouped.values())
+            grouped.setdefault(self.identity(source), (source, []))[1].append(target)
+        return [source for source, _ in grouped.values()], [targets for _, targets in grouped.values()]
+
+    def identity(self, source: Any) -> Any:
+        """What equal sources have in common: a text or a path itself, else the bytes of the content."""
+        if self.source is None or isinstance(source, str):
+            return source
+        return as_bytes(self.source.content(source))
 
     def measure(
         self, predictions: list[Any], references: list[list[Any]], sources: Sequence[Any] = ()

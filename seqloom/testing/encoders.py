@@ -12,16 +12,16 @@ from seqloom.types import Padded, over_tensors
 
 
 def the_memory_is_as_wide_as_promised(encoder: Encoder) -> None:
-    memory = encoder(source_for(encoder))
-    wanted = (3, encoder.count_states(5), encoder.output_size)
+    batch = source_for(encoder)
+    memory = encoder(batch)
+    wanted = (3, encoder.count_states(batch.values.shape[1]), encoder.output_size)
     require(
         memory.states.shape == wanted,
         f"states have shape {tuple(memory.states.shape)}, not (B, T, output_size) {wanted}",
     )
-    lengths = [encoder.count_states(length) for length in (5, 3, 1)]
-    wrong = (
-        f"memory.lengths are {memory.lengths.tolist()}, not {lengths}: sources of 5, 3 and 1, as count_states() says"
-    )
+    lengths = [encoder.count_states(length) for length in batch.lengths.tolist()]
+    read = ", ".join(map(str, batch.lengths.tolist()))
+    wrong = f"memory.lengths are {memory.lengths.tolist()}, not {lengths}: sources of {read}, as count_states() says"
     require(memory.lengths.tolist() == lengths, wrong)
     summary = memory.final.get("summary")
     require(summary is not None, 'memory.final has no "summary": (B, output_size)')

@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "unk": UNK,
     "written": (0, 1, 2, 3, 8, 1, 5, 4, 6),
     "source_vocabulary": VOCABULARY,
+    "shape": (8, 8, 3),  # of pictures
     "memory_size": 8,
     "query_size": 8,
     "input_size": 6,
@@ -53,7 +54,9 @@ def build(part: Callable[..., Any], **settings: Any) -> Any:
         only_vectors = isinstance(made, Encoder) and "features" in small
         reads_vectors = only_vectors or settings.get("features") or settings.get("source_features")
         vars(made).update(
-            checked_memory_size=settings.get("memory_size", SMALL["memory_size"]), checked_with_vectors=reads_vectors
+            checked_memory_size=settings.get("memory_size", SMALL["memory_size"]),
+            checked_with_vectors=reads_vectors,
+            checked_shape={**small, **settings}.get("shape"),
         )
     return made
 
@@ -104,6 +107,13 @@ def vectors(lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
     return Padded(values * padded.mask[:, :, None], padded.lengths)
 
 
+def pictures(count: int, shape: tuple[int, int, int]) -> Padded:
+    """Random pixels from 0 to 255. The positions of a picture are its rows, of which all have as many."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(256, (count, *shape), generator=generator, dtype=torch.uint8)
+    return Padded(values, torch.full((count,), shape[0]))
+
+
 def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
     """Tables of tokens: one row per sentence, each of one word or more."""
     generator = torch.Generator().manual_seed(0)
@@ -125,7 +135,12 @@ def dialogues(lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
 
 
 def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) -> Padded:
-    """Tokens, or vectors for a part that reads them. Of a decoder that copies, some are unknown, one of them twice."""
+    """Tokens, or what the part reads: vectors, stories, dialogues, pictures.
+
+    For a decoder that copies, some tokens are unknown, one of them twice.
+    """
+    if isinstance(part, Encoder) and (shape := vars(part)["checked_shape"]) is not None:
+        return pictures(len(lengths), shape)
     if refuses(part, nested="", divided=""):
         return stories(lengths) if refuses(part, nested="", divided="turn") else dialogues(lengths)
     if part.checked_with_vectors:
@@ -141,7 +156,7 @@ def refuses(part: Encoder | Decoder, **source: str) -> bool:
     if not isinstance(part, Encoder):
         return False
     try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(**source)))  # type: ignore[arg-type]
+        part.suit(SimpleNamespace(source=SimpleNamespace(shape=None, **source)))  # type: ignore[arg-type]
     except ValueError:
         return True
     return False

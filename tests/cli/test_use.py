@@ -23,20 +23,23 @@ import seqloom
 from seqloom.cli.main import VERBS, app
 from seqloom.config.complete import complete
 from seqloom.config.recipes import read_recipe
+from seqloom.data.generators.catalogue import write_examples
+from seqloom.data.generators.scenes import scenes
 from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
 from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
 RECIPES = [
-    "adding", "addition", "arithmetic", "arithmetic-text", "babi", "char-lm", "cipher", "cipher-agent", "cloze",
-    "counting", "dates", "delaunay", "delayed-copy", "django", "django-plain", "g2p-lstm", "g2p-mixer",
-    "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer", "gnmt", "gnmt-refined", "headlines", "hred",
-    "hull", "labels", "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att",
-    "multi30k-experts", "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing",
-    "piecewise", "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer",
-    "slots", "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer",
-    "tags", "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
+    "adding", "addition", "arithmetic", "arithmetic-text", "babi", "captions-attention", "captions-first",
+    "captions-start", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates", "delaunay", "delayed-copy",
+    "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer",
+    "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "modes", "multi-model", "multi30k-byte-net",
+    "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts", "multi30k-lstm", "multi30k-online",
+    "multi30k-transformer", "music", "parity", "parsing", "piecewise", "pointer-generator", "rare-words",
+    "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots", "sorting", "speech-attention",
+    "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags", "text-adaptive", "text-gpt",
+    "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -53,6 +56,12 @@ def recordings() -> Path:
     for number in range(8):
         soundfile.write(f"{number}.wav", chance.normal(0, 0.1, 6000), 8000)
     return tsv("sounds.tsv", [(f"{number}.wav", f"{number} {number + 1}") for number in range(8)])
+
+
+def captioned() -> Path:
+    """Pictures of generated scenes, and their captions."""
+    write_examples(Path("scenes.tsv"), scenes(12))
+    return Path("scenes.tsv")
 
 
 @pytest.mark.parametrize(
@@ -182,6 +191,8 @@ class TestTraining:
         elif full["task"]["target"]["type"] == "tree":
             words = [(f"a {number}", f"(S (X a) (NP (X {number})))") for number in range(9)]
             data, verb, stdin = tsv("trees.tsv", words), "predict", "a ( 3\n"
+        elif full["task"].get("source", {}).get("type") == "image":
+            data, verb, stdin = captioned(), "predict", "scenes/000003.png\n"
         elif full["task"]["target"]["type"] == "places":
             points = [f"0.1,0.2 0.9,0.{number} 0.{number},0.8 0.5,0.5" for number in range(1, 9)]
             data, verb, stdin = tsv("places.tsv", [(each, "0 1 2") for each in points]), "predict", f"{points[0]}\n"

@@ -214,6 +214,12 @@ def test_paths_of_recordings_are_speech() -> None:
     assert choice_for([(f"see {number}.wav", f"page {number}") for number in range(30)]).recipe != "speech-attention"
 
 
+def test_paths_of_pictures_are_captioned() -> None:
+    choice = choice_for([(f"train/{number}.JPG", f"a dog in field {number % 3}") for number in range(30)])
+    assert choice.recipe == "captions-attention"
+    assert "names of pictures" in choice.saw
+
+
 @pytest.mark.parametrize("recipe", automatic.ALTERNATIVES)
 def test_what_is_worth_a_try_is_a_recipe(recipe: str) -> None:
     name, *settings = automatic.ALTERNATIVES[recipe][0].replace(" --set ", "\n").split("\n")

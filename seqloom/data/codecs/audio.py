@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from seqloom.contracts import Codec, Feed
+from seqloom.data.codecs.files import is_path
 from seqloom.data.codecs.moments import mean_and_deviation
 from seqloom.data.codecs.sound import (
     BLOCK,
@@ -20,7 +21,6 @@ from seqloom.data.codecs.sound import (
     content_of,
     from_file,
     from_python,
-    is_path,
     library,
     resampler,
     samples_of,

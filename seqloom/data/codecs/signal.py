@@ -17,8 +17,9 @@ import numpy as np
 
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
+from seqloom.data.codecs.files import is_path
 from seqloom.data.codecs.moments import mean_and_deviation
-from seqloom.data.codecs.sound import LOUDEST, RATES, content_of, is_path, samples_of
+from seqloom.data.codecs.sound import LOUDEST, RATES, content_of, samples_of
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.storage.files import read_json, replace_file, saving, to_json
 from seqloom.values import expect

@@ -5,53 +5,31 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import stat
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from seqloom.data.codecs.files import is_path, read_content
 from seqloom.errors import SeqloomError, UnreadableError, printable, shown
 
 FULL_SCALE = {"int16": 2**15, "int32": 2**31}  # the integer that is 1.0
 CHANNELS = 64  # at most: a longer second axis must be time
 RATES = (1_000, 384_000)  # samples per second, least and most: beyond, resampling would multiply a file
-MOST_BYTES = 2**29  # of a file
+MOST_BYTES, KIND = 2**29, "recording"  # of a file, and what it should be
 BLOCK = 2**16  # samples decoded at once: what a header promises is not believed
 LOUDEST = 2.0**20  # far beyond full scale, and its square is still a number
 UNKNOWN_SIZE = 2**31 - 2**20  # a recorder that writes to a pipe puts this size, or a larger one, into the header
 RESAMPLED: set[tuple[int, int]] = set()  # rates, before and after, that were reported
 
 
-def is_path(value: Any) -> bool:
-    """Whether a value names a file."""
-    return isinstance(value, (str, os.PathLike))
-
-
-def read_content(path: Any) -> bytes:
-    """The bytes of a file."""
-    try:
-        if not stat.S_ISREG((facts := os.stat(path)).st_mode):
-            raise UnreadableError(f"{path} cannot be read: not a regular file; expected the path of a recording")
-        if facts.st_size > MOST_BYTES:
-            size = f"{facts.st_size:,} bytes, more than {MOST_BYTES:,}"
-            raise UnreadableError(f"{path} has {size}; expected a shorter recording")
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise UnreadableError(f"{path}: there is no such file; expected the path of a recording") from None
-    except (OSError, ValueError) as error:  # ValueError: a null byte
-        reason = getattr(error, "strerror", None) or error
-        raise UnreadableError(f"{path} cannot be read: {reason}; expected the path of a recording") from None
-
-
 def from_file(
     path: Any, content: bytes | None = None, *, seconds: float = float("inf"), truncate: bool = False
 ) -> tuple[np.ndarray, int]:
     """The samples of a file and their rate. It is refused where it lasts longer than `seconds`, or cut there."""
-    content = read_content(path) if content is None else content
+    content = read_content(path, MOST_BYTES, KIND) if content is None else content
     expected = "expected a complete WAV or FLAC file"
     if content[:4] == b"RIFF" and len(content) < int.from_bytes(content[4:8], "little") + 8 < UNKNOWN_SIZE:
         raise UnreadableError(f"{path} is cut off: its header promises more; {expected}")  # libsndfile accepts it
@@ -100,7 +78,7 @@ def samples_of(value: Any, rate: int, seconds: float, content: bytes | None = No
 
 def content_of(value: Any, read: Callable[[Any, bytes | None], Any]) -> Any:
     """What identifies a sound that can be `read`: a hash of the bytes of a file, wherever it is."""
-    content = read_content(value) if is_path(value) else None
+    content = read_content(value, MOST_BYTES, KIND) if is_path(value) else None
     read(value, content)
     return value if content is None else hashlib.blake2b(content, digest_size=32).digest()
 

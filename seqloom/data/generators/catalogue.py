@@ -6,13 +6,18 @@ A generator is a file of data/generators/ with a function of its own name, which
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_type_hints
 
+import numpy as np
+
+from seqloom.data.codecs.pictures import png
 from seqloom.errors import SeqloomError, nearest, show
+from seqloom.storage.files import replace_file
 from seqloom.types import Example
 from seqloom.values import check
 
@@ -57,8 +62,26 @@ def make_examples(name: str, count: int, seed: int, settings: dict[str, Any], sk
     return generator(skip + count, seed, **settings)[skip:]
 
 
+def write_examples(path: Path, examples: list[Example], first: int = 0) -> None:
+    """A file of examples. Pictures are PNG files in a folder of its name beside it, numbered from `first`.
+
+    The file itself is written last: where it is, everything is.
+    """
+    if any(isinstance(each.source, np.ndarray) for each in examples):
+        folder = path.parent / path.stem
+        folder.mkdir(parents=True, exist_ok=True)
+        named = []
+        for number, example in enumerate(examples, first):
+            (folder / f"{number:06}.png").write_bytes(png(example.source))
+            named.append(replace(example, source=f"{folder.name}/{number:06}.png"))
+        examples = named
+    replace_file(path, as_lines(examples).encode())
+
+
 def as_lines(examples: list[Example]) -> str:
     """The lines of a file: a source, a tab and a target, or the text of a language model."""
+    if any(isinstance(each.source, np.ndarray) for each in examples):
+        raise SeqloomError("these sources are pictures, which are written as files: name a table with --out")
     return "".join(
         f"{each.target}\n" if each.source is None else f"{each.source}\t{each.target}\n" for each in examples
     )

@@ -17,7 +17,7 @@ def distinct(examples: Iterator[Example]) -> Iterator[Example]:
             yield example
 
 
-def check_range(generator: str, key: str, value: int, least: int, most: int | None = None) -> None:
+def check_range(generator: str, key: str, value: float, least: float, most: float | None = None) -> None:
     """Refuse a number outside its range."""
     if value < least or (most is not None and value > most):
         range_ = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"

@@ -6,7 +6,7 @@ import { attends, brief, rightToLeft } from "./text.js";
 export function alignmentView(explanation, selection) {
   const { source, hypotheses } = explanation;
   const section = find("#alignment"), host = section.querySelector(".map"), readout = section.querySelector("output");
-  if (isStory(explanation) || !hypotheses.some((hypothesis) => hypothesis.alignment.length)) return;
+  if (isStory(explanation) || explanation.image || !hypotheses.some((hypothesis) => hypothesis.alignment.length)) return;
   section.hidden = false;
   section.classList.toggle("full", source.length > 22);
   const backwards = rightToLeft(source);

@@ -6,14 +6,14 @@ import { attends, label } from "./text.js";
 const FAINTEST = 0.02;      // thinner lines cannot be seen
 
 export function attentionView(explanation, selection) {
-  const { source, encoder_attention } = explanation;
+  const { source, encoder_attention, image } = explanation;
   const filled = (heads) => heads.length && heads[0].length && heads[0][0].length;
   const written = () => selection.current.tokens, read = () => ["<bos>", ...written().slice(0, -1)];
   const views = [
     { name: "input → input", heads: () => encoder_attention, queries: () => source, keys: () => source },
     { name: "output → input", heads: () => selection.current.source_attention, queries: written, keys: () => source },
     { name: "output → output", heads: () => selection.current.self_attention, queries: written, keys: read },
-  ].filter((view) => filled(view.heads()));
+  ].filter((view) => filled(view.heads()) && !(image && view.keys() === source && view.heads().flat().length === 1));
   if (!views.length || isStory(explanation)) return;
   const section = find("#attention"), host = section.querySelector(".heads"), lines = section.querySelector(".lines");
   section.hidden = false;

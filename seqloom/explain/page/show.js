@@ -6,6 +6,7 @@ import { copyingView } from "./copying.js";
 import { dark } from "./dom.js";
 import { expertsView } from "./experts.js";
 import { header, hypothesisSwitch } from "./header.js";
+import { imageView } from "./image.js";
 import { nBestView } from "./n_best.js";
 import { parseView } from "./parse.js";
 import { pointsView } from "./points.js";
@@ -16,7 +17,7 @@ import { timingView } from "./timing.js";
 import { tokenView } from "./tokens.js";
 
 const views = [      // tokenView fits its width to alignmentView, so comes after it
-  header, hypothesisSwitch, timingView, stepsView, expertsView, copyingView, storyView, parseView, pointsView,
+  header, hypothesisSwitch, timingView, stepsView, expertsView, copyingView, storyView, parseView, pointsView, imageView,
   alignmentView, tokenView, attentionView, nBestView, beamView,
 ];
 

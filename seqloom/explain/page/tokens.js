@@ -2,7 +2,7 @@
 import { choices, find, make, shade } from "./dom.js";
 import { label, percent, probability, quoted, rightToLeft } from "./text.js";
 
-export function tokenView({ source, hypotheses, per_token }, selection) {
+export function tokenView({ source, hypotheses, per_token, image }, selection) {
   const section = find("#tokens"), part = (name) => section.querySelector(name), chips = part(".chips");
   if (!hypotheses.some((hypothesis) => hypothesis.tokens.length)) return;
   section.hidden = false;
@@ -28,7 +28,7 @@ export function tokenView({ source, hypotheses, per_token }, selection) {
         make("span", { class: `name${kind}`, dir: "auto" }, label(token)), track,
         make("span", { class: `value${kind}` }, percent(share)));
     }
-    if (!alignment.length) return;
+    if (!alignment.length || image) return;
     part(".attended").textContent = `attention of ${quoted(tokens[chosen])} over the input`;
     const weights = alignment[chosen], largest = Math.max(...weights) || 1;
     part(".sources").append(...source.map((token, column) => {

@@ -113,7 +113,8 @@ class Recurrent(VocabularyDecoder):
             active_experts=active_experts,
             expert_hidden=expert_hidden,
         )
-        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=count_vectors(self.stack.start(0)))
+        entries, inputs = count_vectors(self.stack.start(0)), embedding_size
+        self.bridging = Bridge(bridge, memory_size=memory_size, size=size, entries=entries, input_size=inputs)
 
     def prepare(self, memory: Memory) -> Memory:
         return self.attention.prepare(memory) if self.attention is not None else memory
@@ -125,6 +126,8 @@ class Recurrent(VocabularyDecoder):
             state["attention"] = self.attention.start(memory)
         if self.fed_size:
             state["fed"] = self.embedding.weight.new_zeros(rows, self.fed_size)
+        if (first := self.bridging.first_input(memory)) is not None:
+            _, state, _ = self.advance(self.dropout(first), state, memory)
         return state
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:

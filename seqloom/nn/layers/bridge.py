@@ -8,30 +8,34 @@ from torch.nn.functional import linear
 
 from seqloom.types import Memory, State, flatten
 
-Kind = Literal["dense", "copy", "hidden", "zero"]
+Kind = Literal["dense", "copy", "hidden", "zero", "first"]
 
 
 class Bridge(nn.Module):
     """How a decoder starts.
 
     dense: a layer computes all initial states from the summary; copy: all final states as they are, layer by layer;
-    hidden: only the hidden states, s_0 = h_T, so that an LSTM starts with zero cell states; zero: zeros.
+    hidden: only the hidden states, s_0 = h_T, so that an LSTM starts with zero cell states; zero: zeros; first: from
+    zeros it reads the summary, as its first input, before BOS (Vinyals et al. 2015, "Show and Tell", eq. 10).
     Costs are not copied: a decoder counts its own from 0.
     """
 
-    def __init__(self, kind: Kind, *, memory_size: int, size: int, entries: int):
+    def __init__(self, kind: Kind, *, memory_size: int, size: int, entries: int, input_size: int | None = None):
+        """`input_size` is that of an embedded token, for decoders that can read the summary as one."""
         super().__init__()
         self.kind = kind if memory_size else "zero"
         self.size = size
         if self.kind in ("copy", "hidden") and memory_size != size:
             raise ValueError(f'bridge = "{kind}" needs size = {memory_size}, the size of the encoder, not {size}')
-        if self.kind == "dense":
-            dense = nn.Linear(memory_size, entries * size)
+        if self.kind == "first" and input_size is None:
+            raise ValueError('bridge = "first" needs a decoder that reads the summary like a token: take "recurrent"')
+        if self.kind in ("dense", "first"):
+            dense = nn.Linear(memory_size, input_size if self.kind == "first" and input_size else entries * size)
             self.weight, self.bias = dense.weight, dense.bias
 
     def forward(self, memory: Memory, own: State) -> State:
         """The initial states of a decoder's layers; `own` are those without an encoder, which give names and sizes."""
-        if self.kind == "zero":
+        if self.kind in ("zero", "first"):
             return own
         if self.kind in ("copy", "hidden"):
             given: State = memory.final.get("layers", {})
@@ -45,6 +49,10 @@ class Bridge(nn.Module):
         return {
             layer: {**state, **{name: next(parts) for name in without_costs(state)}} for layer, state in own.items()
         }
+
+    def first_input(self, memory: Memory) -> Tensor | None:
+        """What a decoder reads before BOS, if anything.  (B, input_size)"""
+        return linear(memory.final["summary"], self.weight, self.bias) if self.kind == "first" else None
 
 
 def count_vectors(layers: State) -> int:

@@ -10,6 +10,7 @@ from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
 from seqloom.studies.catalogue.parsing import STUDIES as PARSING
+from seqloom.studies.catalogue.pictures import STUDIES as PICTURES
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.series import STUDIES as SERIES
@@ -30,6 +31,7 @@ STUDIES: dict[str, Study] = {
     **OBJECTIVES,
     **ONLINE,
     **POINTS,
+    **PICTURES,
     **COPYING,
     **SUMMARIES,
     **STORIES,

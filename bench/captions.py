@@ -1,0 +1,177 @@
+"""The training speed of captions with attention over a picture, relative to a bare loop of the same parts.
+
+    OMP_NUM_THREADS=1 python -m bench.captions [--repeats N] [--out FILE]
+
+The bare model has our weights: convolutions and group normalisation of torch, nn.LSTM, additive attention written out
+over all words at once, nn.Linear. An update is loss, gradients, clipping and AdamW on a batch of uint8 pictures and their
+captions. Both take turns, and times are processor times.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench import measuring
+from bench.conv_s2s import UNIT, compare, copied
+from seqloom.data.special_tokens import BOS, EOS, PAD, SPECIAL
+from seqloom.nn.attention.additive import Additive
+from seqloom.nn.decoders.recurrent import Recurrent
+from seqloom.nn.encoders.image import SCALE, Image
+from seqloom.nn.model import Model
+from seqloom.objectives.cross_entropy import CrossEntropy
+from seqloom.types import Batch, Padded
+
+WORDS, SHAPE, ROWS, LENGTH = 4000, (64, 64, 3), 64, 14  # as in captions-attention on Flickr8k
+STATES, EMBEDDED, SIZE, HIDDEN, DROPOUT, SMOOTHING = 128, 128, 256, 128, 0.4, 0.1
+
+
+def models(shape: tuple[int, int, int] = SHAPE, words: int = WORDS) -> tuple[Model, BareModel]:
+    """Ours and the bare one, with the same weights."""
+    torch.manual_seed(1)
+    encoder = Image(shape=shape, size=STATES, dropout=DROPOUT / 2)
+    decoder = Recurrent(
+        vocabulary=words,
+        memory_size=STATES,
+        bos=BOS,
+        eos=EOS,
+        embedding_size=EMBEDDED,
+        size=SIZE,
+        attention=partial(Additive, size=HIDDEN),
+        dropout=DROPOUT,
+    )
+    ours = Model(encoder, decoder)
+    return ours, BareModel(ours)
+
+
+class BareModel(nn.Module):
+    """Pictures (B, H, W, C), inputs (B, U) -> scores (B, U, words)."""
+
+    def __init__(self, ours: Model):
+        super().__init__()
+        encoder: Any = ours.encoder
+        decoder: Any = ours.decoder
+        self.patches = same(encoder.patches)
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(map(same, (*each.norms, each.first, each.second, each.shortcut))) for each in encoder.blocks
+        )
+        self.norm = same(encoder.norm)
+        self.places = nn.Parameter((encoder.rows[:, None] + encoder.columns).detach().flatten(0, 1).clone())
+        self.dense, self.embedding = copied(encoder.dense), copied(decoder.embedding)
+        self.start = copied(decoder.bridging)
+        self.lstm = nn.LSTM(EMBEDDED, SIZE, batch_first=True)
+        self.lstm.load_state_dict(decoder.stack.cells[0].kernel.state_dict())
+        self.query = nn.Linear(SIZE, HIDDEN, bias=False)
+        self.query.load_state_dict(decoder.attention.query.state_dict())
+        self.key, self.energy = copied(decoder.attention.key), nn.Parameter(decoder.attention.energy.weight[0].detach())
+        self.join, self.output = copied(decoder.join), copied(decoder.output)
+
+    def drop(self, values: Tensor, p: float = DROPOUT) -> Tensor:
+        return functional.dropout(values, p, self.training)
+
+    def forward(self, pictures: Tensor, inputs: Tensor) -> Tensor:
+        values = self.patches((pictures.float() / SCALE - 1).permute(0, 3, 1, 2))
+        for before, between, first, second, shortcut in self.blocks:  # type: ignore[misc]
+            change = second(between(first(before(values).relu())).relu())
+            values = shortcut(values) + change
+        features = self.norm(values).relu().flatten(2).transpose(1, 2)  # (B, h * w, size)
+        states = self.drop(features + self.places, DROPOUT / 2)
+        summary = self.drop(self.dense(states.flatten(1)).relu(), DROPOUT / 2)
+        hidden, cell = torch.tanh(self.start(summary))[None].chunk(2, dim=-1)
+        outputs, _ = self.lstm(self.drop(self.embedding(inputs)), (hidden.contiguous(), cell.contiguous()))
+        scores = torch.tanh(self.query(outputs)[:, :, None] + self.key(states)[:, None]) @ self.energy  # (B, U, h * w)
+        context = scores.softmax(-1) @ states
+        return self.output(self.drop(torch.tanh(self.join(torch.cat([context, outputs], dim=-1)))))
+
+
+def same(layer: nn.Module) -> nn.Module:
+    """A layer of torch with the same weights."""
+    if isinstance(layer, nn.Conv2d):
+        made: Any = nn.Conv2d(
+            layer.in_channels,
+            layer.out_channels,
+            layer.kernel_size,
+            layer.stride,
+            layer.padding,
+            bias=layer.bias is not None,
+        )
+    elif isinstance(layer, nn.GroupNorm):
+        made = nn.GroupNorm(layer.num_groups, layer.num_channels)
+    else:
+        return nn.Identity()
+    made.load_state_dict(layer.state_dict())
+    return made
+
+
+def random_batch(shape: tuple[int, int, int] = SHAPE, rows: int = ROWS, words: int = WORDS) -> Batch:
+    """Pictures, and captions of 8 to 14 words, sorted."""
+    generator = np.random.default_rng(1)
+    lengths = np.sort(generator.integers(8, LENGTH + 1, rows))[::-1]
+    targets = [generator.integers(len(SPECIAL), words, length) for length in lengths]
+    return Batch(
+        source=Padded.stack(list(generator.integers(0, 256, (rows, *shape), dtype=np.uint8))),
+        inputs=Padded.stack([np.append(BOS, each) for each in targets], PAD),
+        targets=Padded.stack([np.append(each, EOS) for each in targets], PAD),
+    ).to("cpu")
+
+
+def updates(batch: Batch, ours: Model, bare: BareModel) -> dict[str, Any]:
+    """One update each."""
+    assert batch.source is not None
+    pictures, inputs, targets = batch.source.values, batch.inputs.values, batch.targets.values
+    objective = CrossEntropy(label_smoothing=SMOOTHING).train()
+
+    def loss_of_bare() -> Tensor:
+        scores = bare(pictures, inputs).flatten(0, 1)
+        return functional.cross_entropy(scores, targets.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
+
+    losses: dict[str, Any] = {
+        "Seqloom": (ours.train(), lambda: objective(ours, batch, 0.0).total),
+        UNIT: (bare.train(), loss_of_bare),
+    }
+
+    def update(model: nn.Module, loss: Any) -> Any:
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+        def step() -> None:
+            loss().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            optimiser.zero_grad()
+
+        return step
+
+    return {name: update(*each) for name, each in losses.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.captions", description="The speed of captions.")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--out", type=Path, default=Path("results/bench-captions.json"))
+    options = parser.parse_args()
+    found = compare(updates(random_batch(), *models()), ROWS, options.repeats)
+    settings = {f"training, {ROWS} pictures": found}
+    for each in found.values():
+        each["pictures_per_second"] = each.pop("tokens_per_second")
+    record = measuring.record(
+        "captions",
+        torch.get_num_threads(),
+        shape=f"{SHAPE[0]} x {SHAPE[1]} pixels, states of {STATES}, LSTM of {SIZE}, {WORDS:,} words, captions of {LENGTH}",
+        repeats=options.repeats,
+        settings=settings,
+    )
+    measuring.write(record, options.out)
+    for name, each in found.items():
+        speed = f"{each['pictures_per_second']:.0f} pictures/s"
+        print(f"{name:10} {each['milliseconds']['median']:8.1f} ms  {speed}  ratio {each['ratio']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

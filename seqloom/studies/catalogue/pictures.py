@@ -1,0 +1,44 @@
+"""Captions of pictures."""
+
+from __future__ import annotations
+
+from seqloom.studies.measures.pictures import own_and_other_picture
+from seqloom.studies.sources.pictures import flickr, scene_pictures
+from seqloom.studies.study import Gate, Study, Variant, at_least, at_most
+
+WAYS = {"first state": "captions-start", "first input": "captions-first", "attention": "captions-attention"}
+SMALL = (
+    *("task.source.size=32", "task.source.shift=0", "task.source.mirror=false"),
+    *("encoder.size=64", "encoder.patch=2", "encoder.dropout=0.0", "decoder.dropout=0.0"),
+    *("objective.label_smoothing=0.0", 'task.metrics=["exact"]', "train.select_by=exact"),
+    *("train.tokens=1024", "train.warmup=100"),
+)
+EPOCHS = {"first state": 12, "first input": 12, "attention": 5}
+
+
+def looks(way: str) -> Gate:
+    """A model that looks at its picture loses much where it is given another one."""
+    text = f"{way} bleu, own minus other picture"
+    return Gate(text, lambda measured: measured[way]["bleu"] - measured[way]["other_bleu"], ">=", 2)
+
+
+STUDIES: dict[str, Study] = {
+    "scenes": Study(
+        "generated pictures of two objects, 32 x 32: captions that are right word for word, of 1,000; other: of "
+        "another picture",
+        "captions-attention",
+        scene_pictures,
+        (at_least(95, "exact", "attention"), *(at_most(1, "other_exact", way) for way in WAYS)),
+        variants={way: Variant((*SMALL, f"train.epochs={EPOCHS[way]}"), recipe=recipe) for way, recipe in WAYS.items()},
+        measure=own_and_other_picture,
+    ),
+    "flickr": Study(
+        "Flickr8k at 64 x 64 pixels, five references for each of 1,000 test pictures; other: of another picture",
+        "captions-attention",
+        flickr,
+        tuple(map(looks, WAYS)),
+        "none at 64 pixels; BLEU-4 19.5, soft attention on features of a network trained on ImageNet (Xu et al. 2015)",
+        variants={way: Variant(recipe=recipe) for way, recipe in WAYS.items()},
+        measure=own_and_other_picture,
+    ),
+}
