@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python -m bench.captions [--repeats N] [--out FILE]
 
 The bare model has our weights: convolutions and group normalisation of torch, nn.LSTM, additive attention written out
-over all words at once, nn.Linear. An update is loss, gradients, clipping and AdamW on a batch of uint8 pictures and their
-captions. Both take turns, and times are processor times.
+over all words at once, nn.Linear. An update is loss, gradients, clipping and AdamW on a batch of uint8 pictures with
+their captions. Both take turns, and times are processor times.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def main() -> None:
     record = measuring.record(
         "captions",
         torch.get_num_threads(),
-        shape=f"{SHAPE[0]} x {SHAPE[1]} pixels, states of {STATES}, LSTM of {SIZE}, {WORDS:,} words, captions of {LENGTH}",
+        shape=f"{SHAPE[0]} x {SHAPE[1]} pixels, states of {STATES}, LSTM of {SIZE}, {WORDS:,} words, texts of {LENGTH}",
         repeats=options.repeats,
         settings=settings,
     )

@@ -1,4 +1,4 @@
-"""The bridge from an encoder's final states to a decoder's initial states."""
+"""From what an encoder leaves to the first state of a decoder. Vinyals et al. 2015 ("Show and Tell") read it first."""
 
 from typing import Literal
 
