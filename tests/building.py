@@ -152,7 +152,7 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "of few ages": {"ages": 2},
     },
     ("encoders", "image"): {
-        "grey, not square, deep": {"shape": (6, 9, 1), "patch": 1, "stages": 3, "blocks": 2},
+        "grey, not square, deep": {"shape": (6, 9, 1), "patch": 1, "stages": 3, "blocks": 2, "size": 32},
         "of one state": {"shape": (4, 4, 3), "patch": 4, "stages": 1, "summary": "mean"},
         "in groups": {"size": 64, "patch": 2},
     },

@@ -7,20 +7,20 @@ import torch
 from seqloom.contracts import Encoder
 from seqloom.errors import SeqloomError
 from seqloom.testing.claims import NotAsked, refused, require, require_gradients, require_same
-from seqloom.testing.small import source, source_for
+from seqloom.testing.small import counted, source, source_for
 from seqloom.types import Padded, over_tensors
 
 
 def the_memory_is_as_wide_as_promised(encoder: Encoder) -> None:
     batch = source_for(encoder)
-    memory = encoder(batch)
-    wanted = (3, encoder.count_states(batch.values.shape[1]), encoder.output_size)
+    memory, counts = encoder(batch), counted(encoder, batch)
+    wanted = (3, encoder.count_states(max(counts)), encoder.output_size)
     require(
         memory.states.shape == wanted,
         f"states have shape {tuple(memory.states.shape)}, not (B, T, output_size) {wanted}",
     )
-    lengths = [encoder.count_states(length) for length in batch.lengths.tolist()]
-    read = ", ".join(map(str, batch.lengths.tolist()))
+    lengths = [encoder.count_states(length) for length in counts]
+    read = ", ".join(map(str, counts))
     wrong = f"memory.lengths are {memory.lengths.tolist()}, not {lengths}: sources of {read}, as count_states() says"
     require(memory.lengths.tolist() == lengths, wrong)
     summary = memory.final.get("summary")

@@ -151,6 +151,13 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
     return tokens
 
 
+def counted(part: Encoder, batch: Padded) -> list[int]:
+    """How many positions each source has: tokens, rows of a picture, or the turns of a dialogue."""
+    turns = refuses(part, nested="", divided="") and not refuses(part, nested="", divided="turn")
+    counts: list[int] = ((batch.values == EOS).sum(1) if turns else batch.lengths).tolist()
+    return counts
+
+
 def refuses(part: Encoder | Decoder, **source: str) -> bool:
     """Whether an encoder refuses sources of a kind."""
     if not isinstance(part, Encoder):
