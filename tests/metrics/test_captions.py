@@ -29,6 +29,16 @@ def test_the_reference_closest_in_length_counts_and_of_two_the_shorter() -> None
     assert caption_bleu(["a b c d"], [["a b c d e f", "x"]])["caption_bleu_1"] == pytest.approx(100 * exp(-0.5))
 
 
+def test_caption_bleu_is_0_without_a_common_ngram() -> None:
+    found = caption_bleu(["A man, a dog."], [["a man walks"]])
+    assert found == {
+        "caption_bleu": 0,
+        "caption_bleu_1": pytest.approx(50),
+        "caption_bleu_2": pytest.approx(100 / 6**0.5),
+        "caption_bleu_3": 0,
+    }
+
+
 def test_cider_is_100_times_that_of_coco_caption() -> None:
     # Cider().compute_score: 1.7723536010518092 and these six
     assert cider(PREDICTIONS, REFERENCES) == {"cider": pytest.approx(177.23536010518092, rel=1e-12)}
