@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.page import page
 from seqloom.explain.record import Explanation, TreeNode
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture, picture
 
 
 @each
@@ -84,3 +84,15 @@ def test_experts_must_fit_their_tokens():
 @pytest.mark.parametrize("record", [adaptive(), copying(), mixture()])
 def test_steps_and_copies_survive_json(record: Explanation):
     assert Explanation.from_json(json.loads(json.dumps(record.to_json()))) == record
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [({"uri": "https://example.org/a.png"}, "image.uri"), ({"rows": 0}, "image.rows"), ({"columns": 2}, "image")],
+)
+def test_a_picture_is_inside_the_record_and_fits_its_source(change: dict, wrong: str):
+    written = picture().to_json()
+    written["image"].update(change)
+    with pytest.raises(SeqloomError, match=wrong) as caught:
+        Explanation.from_json(written)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,6 +1,7 @@
 """An explanation in the terminal: nothing is wider than the terminal, and nothing can steer it."""
 
 import re
+from dataclasses import replace
 from math import exp
 
 import pytest
@@ -9,7 +10,7 @@ from rich.cells import cell_len
 from seqloom.errors import SeqloomError
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture, picture
 
 
 @each
@@ -114,3 +115,15 @@ def test_shares_of_copying_are_below_their_tokens():
 
 def test_line_breaks_are_seen():
     assert "output  ab␊c\n" in render(explanation([], "", letters("ab\nc")))
+
+
+def test_a_picture_has_a_map_of_its_grid_for_each_token():
+    plain = picture()
+    weights = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.25, 0.25, 0.5, 0.0, 0.0], [1 / 6] * 6]
+    record = replace(plain, hypotheses=[replace(plain.hypotheses[0], alignment=weights)])
+    lines = render(record).splitlines()
+    assert not any(line.startswith("alignment") for line in lines)
+    first = lines.index("attention over the picture, a map for each token: darker is more") + 1
+    assert lines[first].split() == ["a", "b", "<eos>"]
+    assert lines[first + 1] == "    ██    ▒▒▒▒  ██████"
+    assert lines[first + 2] == "        ██      ██████"
