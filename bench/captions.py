@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python -m bench.captions [--repeats N] [--out FILE]
 
 The bare model has our weights: convolutions and group normalisation of torch, nn.LSTM, additive attention written out
-over all words at once, nn.Linear. An update is loss, gradients, clipping and AdamW on a batch of uint8 pictures with
-their captions. Both take turns, and times are processor times.
+over all words at once, nn.Linear. An update is loss, gradients, clipping and AdamW on uint8 pictures and their
+captions. Both take turns, and times are processor times.
 """
 
 from __future__ import annotations
@@ -156,14 +156,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("results/bench-captions.json"))
     options = parser.parse_args()
-    found = compare(updates(random_batch(), *models()), ROWS, options.repeats)
+    found = compare(updates(random_batch(), *models()), ROWS, options.repeats, "pictures")
     settings = {f"training, {ROWS} pictures": found}
-    for each in found.values():
-        each["pictures_per_second"] = each.pop("tokens_per_second")
     record = measuring.record(
         "captions",
         torch.get_num_threads(),
-        shape=f"{SHAPE[0]} x {SHAPE[1]} pixels, states of {STATES}, LSTM of {SIZE}, {WORDS:,} words, texts of {LENGTH}",
+        shape=f"{SHAPE[0]} x {SHAPE[1]} pixels, states of {STATES}, LSTM of {SIZE}, up to {LENGTH} of {WORDS:,} words",
         repeats=options.repeats,
         settings=settings,
     )

@@ -198,8 +198,10 @@ def decodings(batch: Batch, ours: Model, bare: BareModel, steps: int) -> dict[st
     }
 
 
-def compare(systems: dict[str, Callable[[], object]], tokens: int, repeats: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of processor time per batch, tokens per second, and the speed relative to the bare loop."""
+def compare(
+    systems: dict[str, Callable[[], object]], count: int, repeats: int, unit: str = "tokens"
+) -> dict[str, dict[str, Any]]:
+    """Milliseconds of processor time per batch of so many tokens, their speed, and that relative to the bare loop."""
     found: dict[str, list[float]] = {name: [] for name in systems}
     for turn in range(WARMING + repeats):
         for name, run in systems.items():
@@ -210,7 +212,7 @@ def compare(systems: dict[str, Callable[[], object]], tokens: int, repeats: int)
     return {
         name: {
             "milliseconds": measuring.summary(each),
-            "tokens_per_second": measuring.significant(1000 * tokens / measuring.median(each)),
+            f"{unit}_per_second": measuring.significant(1000 * count / measuring.median(each)),
             "ratio": measuring.median([one / other for one, other in zip(found[UNIT], each)]),
         }
         for name, each in found.items()

@@ -140,8 +140,8 @@ def expert_gates(record: Record) -> list[Gate]:
     ]
 
 
-def convolution_gates(record: Record) -> list[Gate]:
-    """ConvS2S is at least as fast as the bare loop."""
+def bare_loop_gates(record: Record) -> list[Gate]:
+    """At least as fast as the bare loop."""
     return [
         Gate(f"speed, relative to the bare loop, {setting}", ">=", 1.0, systems["Seqloom"]["ratio"])
         for setting, systems in record["settings"].items()

@@ -261,20 +261,28 @@ def experts(record: Record, name: str, images: Path) -> list[str]:
 
 
 def convolutions(record: Record, name: str, images: Path) -> list[str]:
-    lines = heading("ConvS2S compared with a bare loop", record)
+    return beside_bare_loop(record, "ConvS2S compared with a bare loop", "tokens")
+
+
+def captions(record: Record, name: str, images: Path) -> list[str]:
+    return beside_bare_loop(record, "Captions compared with a bare loop", "pictures")
+
+
+def beside_bare_loop(record: Record, title: str, unit: str) -> list[str]:
+    lines = heading(title, record)
     lines += [f"Processor time of a batch; {record['shape']}.", ""]
     rows = [
         [
             setting,
             system,
             spread(found["milliseconds"], 1),
-            f"{found['tokens_per_second']:,.0f}",
+            f"{found[f'{unit}_per_second']:,.0f}",
             f"{found['ratio']:.2f}",
         ]
         for setting, systems in record["settings"].items()
         for system, found in systems.items()
     ]
-    return lines + table(["", "", "ms", "tokens/s", "speed"], rows) + bullets(gates.convolution_gates(record))
+    return lines + table(["", "", "ms", f"{unit}/s", "speed"], rows) + bullets(gates.bare_loop_gates(record))
 
 
 def streaming(record: Record, name: str, images: Path) -> list[str]:
@@ -325,6 +333,7 @@ SECTIONS = {
     "pointer": pointer,
     "experts": experts,
     "conv": convolutions,
+    "captions": captions,
     "stream": streaming,
     "engines": engines,
 }

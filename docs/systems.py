@@ -191,8 +191,8 @@ Regression from a sequence | - | nn/heads/value.py | Hochreiter | adding | addin
 ## Pictures
 Captions, features as the first state | 004 | nn/encoders/image.py | | captions-start | scenes / first state
 Captions, features as the first input | 004 | nn/layers/bridge.py | Vinyals | captions-first | scenes / first input
-Captions, attention over the picture | 000, 004 | nn/encoders/image.py | | captions-attention | scenes / attention
-Captions of photographs | 004 | nn/encoders/image.py | | captions-attention | flickr / attention
+Captions, attention over the picture | 000, 004 | nn/encoders/image.py | Xu | captions-attention | scenes / attention
+Captions of photographs | 004 | nn/encoders/image.py | Xu | captions-attention | flickr / attention
 ## Online models and speech
 Sequence transducer (RNN-T) | 000 | nn/decoders/transducer.py | | speech-transducer | spoken-digits / transducer
 CTC | - | nn/decoders/ctc.py | | speech-ctc | spoken-digits / CTC

@@ -64,6 +64,8 @@ def refuse(model: Model, int8: bool) -> None:
         raise SeqloomError(
             "--to onnx supports one model that reads a source and writes token by token: use the run itself"
         )
+    if model.encoder.grid is not None:
+        raise SeqloomError("--to onnx does not support pictures: use the run itself")
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
         raise SeqloomError("--to onnx does not support multi-head attention: use the run itself")
     if any(isinstance(module, Hierarchical) for module in model.modules()):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import conv_s2s, experts, gates, lattice, measuring, objectives, pairs, pointer, stream
+from bench import captions, conv_s2s, experts, gates, lattice, measuring, objectives, pairs, pointer, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -225,6 +225,23 @@ def test_the_bare_conv_s2s_is_ours_and_their_speeds_are_on_the_page(tmp_path: Pa
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "speed, relative to the bare loop, training >= 1: **not met** (0.8)" in page
+
+
+def test_the_bare_captions_are_ours_and_their_speeds_are_on_the_page(tmp_path: Path) -> None:
+    batch = captions.random_batch((16, 16, 3), rows=3, words=20)
+    ours, bare = captions.models((16, 16, 3), words=20)
+    assert batch.source is not None
+    expected = ours.eval()(batch).scores[batch.targets.mask]
+    found = bare.eval()(batch.source.values, batch.inputs.values)[batch.targets.mask]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    measured = conv_s2s.compare(captions.updates(batch, ours, bare), 3, 1, "pictures")
+    measured["Seqloom"]["ratio"] = 1.5
+    record = measuring.record("captions", 1, shape="small", settings={"training": measured})
+    measuring.write(record, tmp_path / "results" / "bench-captions.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "pictures/s" in page
+    assert "speed, relative to the bare loop, training >= 1: met (1.5)" in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

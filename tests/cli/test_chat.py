@@ -199,7 +199,15 @@ class Terminal:
     def __init__(self, *arguments):
         self.ours, theirs = pty.openpty()
         line = [sys.executable, "-m", "seqloom", "chat", *map(str, arguments)]
-        self.process = subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        self.process = subprocess.Popen(
+            line,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            # A shell may have started the tests in the background, where an interrupt is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         os.close(theirs)
         self.seen = ""
 
@@ -221,6 +229,9 @@ class Terminal:
         """The exit code, and what was still printed."""
         said = self.seen
         while True:
+            if not select.select([self.ours], [], [], 60)[0]:
+                self.process.kill()
+                pytest.fail(f"the conversation goes on: {said}")
             try:
                 said += (more := os.read(self.ours, 4096).decode())
             except OSError:  # all have closed it

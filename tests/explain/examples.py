@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Matrix, TreeNode
+from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Image, Matrix, TreeNode
 
 HOSTILE = (
     "</script><script>alert(1)</script><!-- <script> --> \u2028\u2029 &amp; ]]> \x1b[31m \x00 \ud800 \u202e </noscript>"
@@ -112,6 +112,17 @@ GERMAN = (
     "die alte Weberin zeigte , wie ein Webstuhl Faden in Stoff verwandelt",
 )
 ARABIC = "النول القديم يحول الخيط إلى قماش"
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+
+
+def picture() -> Explanation:
+    """A picture of two rows and three columns, and its caption."""
+    image = Image(PIXEL, 2, 3)
+    return replace(explanation(image.places, "", letters("ab", "ac"), layers=1, heads=1), image=image)
+
+
 EXAMPLES = {
     "date": explanation(list("14 March 2019"), "14 March 2019", letters("2019-03-14", "2019-03-04", "2019-05-14")),
     "translation": explanation(ENGLISH.split(), ENGLISH, words(*GERMAN), layers=3, heads=4),
@@ -121,6 +132,7 @@ EXAMPLES = {
                           layers=1, heads=2),
     "japanese": explanation(ENGLISH.split(), ENGLISH, letters("古い織機は糸を布に変える", "織機は糸を布にする")),
     "one": explanation(["a"], "a", letters("b")),
+    "picture": picture(),
     "sixty": explanation([f"word{i}" for i in range(60)], "sixty words", [([f"wort{i}" for i in range(59)], "sechzig")],
                          layers=2, heads=2),
     "hostile": explanation([HOSTILE, "{{", "<b>"], HOSTILE, [([HOSTILE, "<!-- explanation -->"], HOSTILE)]),

@@ -20,7 +20,7 @@ import seqloom.explain.page as folder
 from seqloom.explain.page import bundle, embed, page, read
 from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Points
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, HOSTILE, each, explanation, letters
+from tests.explain.examples import EXAMPLES, HOSTILE, each, explanation, letters, picture
 
 
 class Elements(HTMLParser):
@@ -200,6 +200,23 @@ def everything() -> Explanation:
     return replace(
         plain, hypotheses=shown, steps=[1.0, 2.0, 3.0, 4.0], points=points, experts={"layers.0": [[0, 1]] * 4}
     )
+
+
+def test_a_picture_is_seen_under_the_attention_of_each_word(browse: Browse, tmp_path: Path):
+    file = tmp_path / "page.html"
+    file.write_text(page(picture()), encoding="utf-8")
+    shown = sections(browse(file.as_uri()))
+    assert "alignment" not in shown
+    seen, tokens = shown["image"], len(picture().hypotheses[0].tokens)
+    assert seen.count("<image") == tokens + 1  # and one of them large
+    assert seen.count('class="veil"') == 6 * (tokens + 1)
+    assert "output → input" not in shown["attention"]
+
+    plain = [replace(one, alignment=[], source_attention=[]) for one in picture().hypotheses]
+    file.write_text(page(replace(picture(), hypotheses=plain)), encoding="utf-8")
+    seen = sections(browse(file.as_uri()))["image"]
+    assert seen.count("<image") == 1
+    assert "no attention to its places" in seen
 
 
 def sections(document: str) -> dict[str, str]:

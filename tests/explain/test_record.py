@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.page import page
 from seqloom.explain.record import Branch, Explanation, TreeNode
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture, parsing
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture, parsing, picture
 
 
 @each
@@ -92,3 +92,15 @@ def test_a_parse_tree_survives_json_and_one_that_does_not_fit_is_refused():
     for wrong in (Branch("S", 0, 0, 1), Branch("S", -2, 0, 1), Branch("S", -1, 2, 1), Branch("S", -1, 0, 99)):
         with pytest.raises(SeqloomError, match=r"parse\[0\]"):
             replace(record.hypotheses[0], parse=[wrong])
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [({"uri": "https://example.org/a.png"}, "image.uri"), ({"rows": 0}, "image.rows"), ({"columns": 2}, "image")],
+)
+def test_a_picture_is_inside_the_record_and_fits_its_source(change: dict, wrong: str):
+    written = picture().to_json()
+    written["image"].update(change)
+    with pytest.raises(SeqloomError, match=wrong) as caught:
+        Explanation.from_json(written)
+    assert len(str(caught.value).splitlines()) == 1

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from seqloom.errors import SeqloomError
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture, parsing
+from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture, parsing, picture
 
 
 @each
@@ -134,3 +134,15 @@ S
     second = replace(second, hypotheses=second.hypotheses[1:])
     assert "\nS\n└─ the\n" in render(second)
     assert max(map(cell_len, render(parsing(), width=24).splitlines())) <= 24
+
+
+def test_a_picture_has_a_map_of_its_grid_for_each_token():
+    plain = picture()
+    weights = [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.25, 0.25, 0.5, 0.0, 0.0], [1 / 6] * 6]
+    record = replace(plain, hypotheses=[replace(plain.hypotheses[0], alignment=weights)])
+    lines = render(record).splitlines()
+    assert not any(line.startswith("alignment") for line in lines)
+    first = lines.index("attention over the picture, a map for each token: darker is more") + 1
+    assert lines[first].split() == ["a", "b", "<eos>"]
+    assert lines[first + 1] == "    ██    ▒▒▒▒  ██████"
+    assert lines[first + 2] == "        ██      ██████"

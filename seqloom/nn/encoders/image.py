@@ -5,7 +5,7 @@ Blocks are those of He, Zhang, Ren & Sun 2016 ("Identity mappings"), figure 4e,
 with group normalisation (Wu & He 2018), so that no row of a batch depends on another. The first layer sees overlapping
 patches, as in AlexNet, because most of the work would be at full size. A state has its place in the grid added to it, a
 vector for the row and one for the column. The summary is the mean of all states, or that of a dense layer, as in VGG,
-which knows what is where.
+which knows what is where. Decoders attend to the grid as in Xu et al. 2015 ("Show, Attend and Tell"), section 3.1.
 """
 
 from math import ceil

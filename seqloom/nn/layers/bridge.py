@@ -1,4 +1,7 @@
-"""From what an encoder leaves to the first state of a decoder. Vinyals et al. 2015 ("Show and Tell") read it first."""
+"""The bridge from an encoder's final states to a decoder's initial states, or to its first input.
+
+The summary as the first input, before BOS: Vinyals, Toshev, Bengio & Erhan 2015 ("Show and Tell"), eq. 10.
+"""
 
 from typing import Literal
 
@@ -16,7 +19,7 @@ class Bridge(nn.Module):
 
     dense: a layer computes all initial states from the summary; copy: all final states as they are, layer by layer;
     hidden: only the hidden states, s_0 = h_T, so that an LSTM starts with zero cell states; zero: zeros; first: from
-    zeros it reads the summary, as its first input, before BOS (Vinyals et al. 2015, "Show and Tell", eq. 10).
+    zeros it reads the summary, as its first input, before BOS.
     Costs are not copied: a decoder counts its own from 0.
     """
 
