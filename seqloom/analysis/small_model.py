@@ -123,7 +123,7 @@ class Examples:
 
 def random_value(codec: Any, length: int, words: tuple[int, ...] = ()) -> np.ndarray:
     """Tokens (T,), sentences of them (T, W), vectors (T, F), or a picture (H, W, C)."""
-    if codec.shape is not None:
+    if getattr(codec, "shape", None) is not None:
         return torch.randint(256, codec.shape, dtype=torch.uint8).numpy()
     if codec.features is not None:
         return torch.randn(length, codec.features).numpy()

@@ -139,7 +139,7 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
 
     For a decoder that copies, some tokens are unknown, one of them twice.
     """
-    if isinstance(part, Encoder) and (shape := vars(part)["checked_shape"]) is not None:
+    if isinstance(part, Encoder) and (shape := vars(part).get("checked_shape")) is not None:
         return pictures(len(lengths), shape)
     if refuses(part, nested="", divided=""):
         return stories(lengths) if refuses(part, nested="", divided="turn") else dialogues(lengths)

@@ -39,6 +39,7 @@ CONSTRAINTS: dict[str, tuple[type, dict[str, Any]]] = {
     "triangles": (Triangles, PLACES),
 }
 SOUNDS = [np.random.default_rng(seed).normal(size=2000 + 400 * seed).astype(np.float32) / 8 for seed in range(3)]
+PICTURES = [np.random.default_rng(size).integers(0, 256, (size, 7, 3), dtype=np.uint8) for size in (5, 8, 12)]
 CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "text": {
         "char": {"units": "char"},
@@ -53,6 +54,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "places": {"plain": {}},
     "words": {"plain": {}, "of few letters": {"letters": 2, "lowercase": True}},
     "story": {"plain": {"examples": ["Mary left. Where is Mary?", "John is here. It rains. Where is John?"]}},
+    "image": {
+        "plain": {"examples": PICTURES, "size": 8},
+        "grey, padded": {"examples": PICTURES, "size": 6, "width": 9, "grey": True, "fit": "pad"},
+    },
     "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
     "dialogue": {
         "plain": {"examples": ["loom weaves __eou__ warp and weft __eou__", ["weft", "and warp"]]},

@@ -32,14 +32,15 @@ CPU = torch.device("cpu")
 def in_processes(count: int, work: Callable[[], Any], folder: Path, victims: tuple[int, ...] = ()) -> list[str]:
     """What the work returns in each of so many forked processes, or its error. Victims are killed in the end."""
     torch.set_num_threads(1)
-    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as torchrun keeps it
-    children = []
+    children, pipes = [], []
     for rank in range(count):
+        pipes.append(os.pipe())
         child = os.fork()
         if child == 0:
             try:
+                port = os.read(pipes[rank][0], 16).decode()
                 os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(count)}
-                os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+                os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
                 os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
                 try:
                     said = json.dumps(work())
@@ -50,6 +51,12 @@ def in_processes(count: int, work: Callable[[], Any], folder: Path, victims: tup
             finally:
                 os._exit(1)
         children.append(child)
+    # As torchrun keeps it. Its thread must not run yet when a process is forked, which would inherit its locks.
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    for reader, writer in pipes:
+        os.write(writer, str(store.port).encode())
+        os.close(writer)
+        os.close(reader)
     codes = {}
     for rank in sorted(range(count), key=lambda rank: rank in victims):
         if rank in victims:
