@@ -150,7 +150,7 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "of few ages": {"ages": 2},
     },
     ("encoders", "image"): {
-        "grey, not square, deep": {"shape": (6, 9, 1), "patch": 1, "stages": 3, "blocks": 2},
+        "grey, not square, deep": {"shape": (6, 9, 1), "size": 24, "patch": 1, "stages": 3, "blocks": 2},
         "of one state": {"shape": (4, 4, 3), "patch": 4, "stages": 1, "summary": "mean"},
         "in groups": {"size": 64, "patch": 2},
     },

@@ -22,11 +22,15 @@ VALUES: tuple[list[Any], ...] = (  # the first that a codec reads are taken
 )
 
 
-def encodings_are_tokens_or_vectors(codec: Codec, values: Sequence[Any]) -> None:
+def encodings_are_tokens_vectors_or_pictures(codec: Codec, values: Sequence[Any]) -> None:
     codec.fit(values)
     for value in values:
         found = codec.encode(value)
         require(isinstance(found, np.ndarray), f"encode() returns a {type(found).__name__}, not a numpy array")
+        if codec.shape is not None:
+            fits = found.dtype == np.uint8 and found.shape == codec.shape
+            require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not uint8 {codec.shape}, its shape")
+            continue
         if codec.is_vectors or found.dtype == np.float32:
             wanted = f"float32 (T, {codec.features})"
             fits = found.dtype == np.float32 and found.ndim == 2 and found.shape[1] == codec.features

@@ -37,6 +37,7 @@ CONSTRAINTS: dict[str, tuple[type, dict[str, Any]]] = {
     "triangles": (Triangles, PLACES),
 }
 SOUNDS = [np.random.default_rng(seed).normal(size=2000 + 400 * seed).astype(np.float32) / 8 for seed in range(3)]
+PICTURES = list(np.random.default_rng(1).integers(0, 256, (3, 12, 20, 3), dtype=np.uint8))
 CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "text": {
         "char": {"units": "char"},
@@ -50,6 +51,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "places": {"plain": {}},
     "words": {"plain": {}, "of few letters": {"letters": 2, "lowercase": True}},
     "story": {"plain": {"examples": ["Mary left. Where is Mary?", "John is here. It rains. Where is John?"]}},
+    "image": {
+        "plain": {"examples": PICTURES, "size": 16},
+        "grey, padded": {"examples": PICTURES, "size": 8, "width": 12, "grey": True, "fit": "pad"},
+    },
     "audio": {"plain": {"examples": SOUNDS}, "not normalised": {"examples": SOUNDS, "normalise": False}},
 }
 SQUARE = ["0,0 1,0 1,1 0,1", "0,0 2,0 2,1 0,1", "0,0 1,0 1,2 0,2"]
