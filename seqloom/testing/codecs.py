@@ -22,7 +22,7 @@ VALUES: tuple[list[Any], ...] = (  # the first that a codec reads are taken
 )
 
 
-def encodings_are_tokens_or_vectors(codec: Codec, values: Sequence[Any]) -> None:
+def encodings_are_tokens_vectors_or_pictures(codec: Codec, values: Sequence[Any]) -> None:
     codec.fit(values)
     for value in values:
         found = codec.encode(value)
