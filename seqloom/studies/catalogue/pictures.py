@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures.pictures import own_and_other_picture
+from seqloom.studies.measures.pictures import majority_caption, nearest_caption, own_and_other_picture
 from seqloom.studies.sources.pictures import flickr, scene_pictures
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most
+from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
 
 WAYS = {"first state": "captions-start", "first input": "captions-first", "attention": "captions-attention"}
+WITHOUT_LEARNING = {"most frequent caption": majority_caption, "caption of the nearest picture": nearest_caption}
 SMALL = (
     *("task.source.size=32", "task.source.shift=0", "task.source.mirror=false"),
     *("encoder.size=64", "encoder.patch=2", "encoder.dropout=0.0", "decoder.dropout=0.0"),
@@ -22,8 +23,8 @@ ONCE = (  # the state must carry everything: it forgets little, and pictures are
 
 def looks(way: str) -> Gate:
     """A model that looks at its picture loses much where it is given another one."""
-    text = f"{way} bleu, own minus other picture"
-    return Gate(text, lambda measured: measured[way]["bleu"] - measured[way]["other_bleu"], ">=", 2)
+    text = f"{way} caption_bleu, own minus other picture"
+    return Gate(text, lambda measured: measured[way]["caption_bleu"] - measured[way]["other_caption_bleu"], ">=", 2)
 
 
 STUDIES: dict[str, Study] = {
@@ -43,9 +44,13 @@ STUDIES: dict[str, Study] = {
         "Flickr8k at 64 x 64 pixels, five references for each of 1,000 test pictures; other: of another picture",
         "captions-attention",
         flickr,
-        tuple(map(looks, WAYS)),
+        (
+            *map(looks, WAYS),
+            *(lead(0, "caption_bleu", way, other) for way in WAYS for other in WITHOUT_LEARNING),
+        ),
         "none at 64 pixels; BLEU-4 19.5, soft attention on features of a network trained on ImageNet (Xu et al. 2015)",
-        variants={way: Variant(recipe=recipe) for way, recipe in WAYS.items()},
+        variants={name: Variant(baseline=rule) for name, rule in WITHOUT_LEARNING.items()}
+        | {way: Variant(recipe=recipe) for way, recipe in WAYS.items()},
         measure=own_and_other_picture,
     ),
 }
