@@ -171,10 +171,10 @@ def test_a_model_that_only_opens_brackets_ends_within_its_limit():
     """The room forces words and closings just in time."""
     constraint, limit = rule(3), 40
     state = constraint.step(np.array([BOS]), constraint.start(1, np.array([limit])))
-    wishes, written = np.zeros((1, FIRST + len(NAMES))), []
-    wishes[0, FIRST] = 1.0
+    preferred, written = np.zeros((1, FIRST + len(NAMES))), []
+    preferred[0, FIRST] = 1.0
     while not written or written[-1] != EOS:
-        written.append(int(constraint.forbid(wishes.copy(), state).argmax()))
+        written.append(int(constraint.forbid(preferred.copy(), state).argmax()))
         state = constraint.step(np.array(written[-1:]), state)
     assert len(written) <= limit
     assert accepts([NAMES[token - FIRST] for token in written[:-1]], 3)

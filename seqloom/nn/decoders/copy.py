@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from seqloom.contracts import Attention, Decoder
 from seqloom.nn.attention.additive import Additive
-from seqloom.nn.decoders.inner import inner_decoder
+from seqloom.nn.decoders.inner import OuterDecoder, inner_decoder
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.stepping import step_by_forward
 from seqloom.nn.ops.pointing import add_pointer_probs
@@ -31,7 +31,7 @@ GENERATOR = partial(Recurrent, attention=Additive)
 KEY = "copy"  # the entry of memory.extra that this decoder prepares
 
 
-class Copy(Decoder):
+class Copy(OuterDecoder):
     """State: {"decoder": the inner decoder's, "attention": the attention's}. Scores are log-probabilities.
 
     `written` maps each token of the source to the same word's token in the target, unk where there is none.
@@ -68,10 +68,6 @@ class Copy(Decoder):
         self.context = nn.Linear(self.attention.output_size, self.hidden_size, bias=False)
         self.gate = nn.Linear(self.hidden_size + self.attention.output_size, 1)
         self.register_buffer("written", torch.tensor(written, dtype=torch.long), persistent=False)
-
-    @property
-    def grows(self) -> bool:  # type: ignore[override]  # as the inner decoder does
-        return self.decoder.grows
 
     def prepare(self, memory: Memory) -> Memory:
         """The token that copying each position writes, and which positions write the same one."""

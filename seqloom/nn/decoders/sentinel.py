@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder
-from seqloom.nn.decoders.inner import inner_decoder
+from seqloom.nn.decoders.inner import OuterDecoder, inner_decoder
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.stepping import step_by_forward
 from seqloom.nn.ops.pointing import add_pointer_probs
 from seqloom.types import Memory, Output, Padded, State
 
 
-class Sentinel(Decoder):
+class Sentinel(OuterDecoder):
     """State: {"decoder": the inner decoder's, "keys": (rows, L, D), "symbols": tokens (rows, L), "count": (rows,)}.
 
     The last `count` of the L are real. A mixture of tokens is stored as its largest component.
@@ -46,18 +46,6 @@ class Sentinel(Decoder):
         self.window, self.hidden_size = window, self.decoder.hidden_size
         self.query = nn.Linear(self.hidden_size, self.hidden_size)
         self.sentinel = nn.Parameter(torch.randn(self.hidden_size) * self.hidden_size**-0.5)
-
-    @property
-    def grows(self) -> bool:  # type: ignore[override]  # as the inner decoder does
-        return self.decoder.grows
-
-    @property
-    def longest(self) -> int | None:
-        """How many positions the inner decoder has learned, if it learns them."""
-        return getattr(self.decoder, "longest", None)
-
-    def prepare(self, memory: Memory) -> Memory:
-        return self.decoder.prepare(memory)
 
     def start(self, memory: Memory) -> State:
         weight = self.query.weight

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Decoder, Encoder, Task
-from seqloom.nn.decoders.inner import inner_decoder
+from seqloom.nn.decoders.inner import OuterDecoder, inner_decoder
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.vocabulary import VocabularyDecoder
 from seqloom.nn.layers.densities import Bernoulli, Density, Gaussians
 from seqloom.types import Memory, Output, Padded, State
 
 
-class Vectors(Decoder):
+class Vectors(OuterDecoder):
     """State: the inner decoder's. The first input is a vector of zeros; only its length ends an output."""
 
     trained_by = "likelihood"
@@ -50,18 +50,6 @@ class Vectors(Decoder):
         nn.init.normal_(inner.embedding.weight, std=features**-0.5)
         inner.output = nn.Linear(inner.hidden_size, self.density.size)
 
-    @property
-    def grows(self) -> bool:  # type: ignore[override]  # as the inner decoder does
-        return self.decoder.grows
-
-    @property
-    def longest(self) -> int | None:
-        """How many positions the inner decoder has learned, if it learns them."""
-        return getattr(self.decoder, "longest", None)
-
-    def prepare(self, memory: Memory) -> Memory:
-        return self.decoder.prepare(memory)
-
     def start(self, memory: Memory) -> State:
         return self.decoder.start(memory)
 
@@ -80,7 +68,7 @@ class Vectors(Decoder):
 
     def first_input(self, rows: int) -> Tensor:
         """What comes before the first vector.  (rows, F)"""
-        return torch.zeros(rows, self.features, device=self.decoder.embedding.weight.device)
+        return torch.zeros(rows, self.features, device=next(self.parameters()).device)
 
     def suit(self, task: Task, encoder: Encoder | None) -> None:
         if task.eos is not None or not task.target.is_vectors:
