@@ -15,6 +15,7 @@ from seqloom.predictor import Predictor
 from seqloom.storage.toml import read_toml
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.catalogue.translation import MINUTES
 from seqloom.studies.measures.translation import translation
 from seqloom.studies.page import write_page
 from seqloom.studies.sources.generators import examples_of
@@ -130,8 +131,8 @@ def test_the_table_trains_every_model_on_one_thread_with_the_same_minutes(
 ) -> None:
     study = STUDIES["translation"]
     minutes = {label: variant.minutes for label, variant in study.variants.items() if not variant.ensemble}
-    assert minutes.pop("GNMT") + minutes.pop("GNMT + RL") == 25
-    assert set(minutes.values()) == {25}
+    assert minutes.pop("GNMT") + minutes.pop("GNMT + RL") == MINUTES
+    assert set(minutes.values()) == {MINUTES}
     assert all("train.threads=1" in study.variants[label].settings for label in minutes)
     folder = tmp_path / "multi30k"
     folder.mkdir()
