@@ -193,6 +193,12 @@ Captions, features as the first state | 004 | nn/encoders/image.py | | captions-
 Captions, features as the first input | 004 | nn/layers/bridge.py | Vinyals | captions-first | scenes / first input
 Captions, attention over the picture | 000, 004 | nn/encoders/image.py | Xu | captions-attention | scenes / attention
 Captions of photographs | 004 | nn/encoders/image.py | Xu | captions-attention | flickr / attention
+## Films
+Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
+Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
+Lip reading, scheduled sampling | 000 | objectives/scheduled_sampling.py | | lips | lips / WAS + CL + SS / greedy_cer
+Lip reading with sound | 000 | nn/attention/several.py | | lips-and-sound | lips / WLAS / both_cer
+Lip reading while lips move (LipNet) | - | nn/encoders/video.py | - | lips-ctc | lips / LipNet (CTC) / cer
 ## Online models and speech
 Sequence transducer (RNN-T) | 000 | nn/decoders/transducer.py | | speech-transducer | spoken-digits / transducer
 CTC | - | nn/decoders/ctc.py | | speech-ctc | spoken-digits / CTC
@@ -211,7 +217,6 @@ SpecAugment | - | data/codecs/spec_augment.py | | | $ train speech-ctc
 
 # Named in the lectures and not in the package yet.
 MISSING = """
-Lip reading (watch, listen, attend and spell) | Chung et al. 2017 | 000
 PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000

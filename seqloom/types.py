@@ -112,6 +112,21 @@ def hold(mask: Array, new: State, old: State) -> State:
 
 
 @dataclass(frozen=True)
+class Composite:
+    """One encoded source of several inputs, such as frames and the sound beside them. Any of them may be empty."""
+
+    values: Array  # (T, ...)
+    parts: dict[str, Array]  # by name, each with a length of its own
+
+    def __len__(self) -> int:
+        """The length of the longest input: what a batch must have room for."""
+        return max(len(self.values), *map(len, self.parts.values()))
+
+
+Encoded = Any  # a source as its codec reads it: an array, or a Composite
+
+
+@dataclass(frozen=True)
 class Padded:
     """Sequences of different lengths in one array, padded at the end."""
 
@@ -127,8 +142,12 @@ class Padded:
         return positions_below(self.lengths, self.values.shape[1])
 
     @classmethod
-    def stack(cls, sequences: Sequence[Array], padding: float = 0) -> Padded:
+    def stack(cls, sequences: Sequence[Encoded], padding: float = 0) -> Padded:
         """Pad sequences to the longest of them: numpy arrays, as codecs return them, or tensors."""
+        if isinstance(sequences[0], Composite):
+            names = sequences[0].parts
+            parts = {name: cls.stack([each.parts[name] for each in sequences], padding) for name in names}
+            return replace(cls.stack([each.values for each in sequences], padding), parts=parts)
         first, lengths = sequences[0], [len(sequence) for sequence in sequences]
         shape = (len(lengths), max(lengths), *first.shape[1:])
         values = namespace(first).full(shape, padding, dtype=first.dtype, device=first.device)
@@ -233,6 +252,7 @@ class Memory:
             states=namespace(self.states).concat([self.states, chunk.states], 1),
             lengths=self.lengths + chunk.lengths,
             extra=over_positions(joined, self.extra, chunk.extra),
+            parts={name: part.append(chunk.parts[name]) for name, part in self.parts.items()},
             offset=self.offset,
         )
 

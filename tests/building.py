@@ -17,6 +17,7 @@ from seqloom.nn.attention.dot import Dot
 from seqloom.nn.attention.monotonic import Monotonic
 from seqloom.nn.attention.multihead import MultiHead
 from seqloom.nn.attention.projected import Projected
+from seqloom.nn.attention.several import Several
 from seqloom.nn.cells.adaptive import Adaptive
 from seqloom.nn.cells.gru import GRU
 from seqloom.nn.cells.lstm import LSTM
@@ -24,7 +25,10 @@ from seqloom.nn.cells.mut import MUT
 from seqloom.nn.decoders.conv_s2s import ConvS2S
 from seqloom.nn.decoders.recurrent import Recurrent
 from seqloom.nn.decoders.transformer import Transformer
+from seqloom.nn.encoders.pyramidal import Pyramidal
+from seqloom.nn.encoders.recurrent import Recurrent as RecurrentEncoder
 from seqloom.nn.encoders.transformer import Transformer as TransformerEncoder
+from seqloom.nn.encoders.video import Video as VideoEncoder
 from seqloom.testing.models import from_program, refuse_special
 from seqloom.testing.parts import checks_of
 from seqloom.testing.small import (
@@ -66,6 +70,7 @@ OF_VECTORS = {"source_vocabulary": None, "source_features": FEATURES}
 EXPERTS = {"experts": 4, "active_experts": 2, "expert_hidden": 6}
 INNER = {"embedding_size": 8, "size": 8, "layers": 2}  # of a decoder within another
 SPELLED_TRANSFORMER = partial(TransformerEncoder, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
+READING_ON = partial(RecurrentEncoder, embedding_size=6, size=8)  # streams
 INNER_TRANSFORMER = partial(Transformer, size=8, heads=2, hidden=16, layers=2, dropout=0.0)
 
 # Beyond its defaults a part may have settings that are systems of their own. A new part needs no entry here.
@@ -84,6 +89,11 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("attention", "projected"): {
         "of one layer": {"layers": 1, "activation": "sigmoid", "scaled": False},
         "of two layers": {"layers": 2, "activation": "tanh", "size": 5},
+    },
+    ("attention", "several"): {
+        "dot": {"attention": Dot},
+        "multi-head": {"attention": MultiHead},
+        "coverage": {"attention": partial(Additive, coverage=True)},
     },
     ("attention", "monotonic"): {"soft": {"decoding": "soft"}},
     ("encoders", "chunked"): {
@@ -156,6 +166,18 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "of one state": {"shape": (4, 4, 3), "patch": 4, "stages": 1, "summary": "mean"},
         "in groups": {"size": 64, "patch": 2},
     },
+    ("encoders", "video"): {
+        "that streams": {"encoder": READING_ON},
+        "of single frames": {"window": 1, "encoder": READING_ON},
+        "of nine frames, grey, transformer": {"window": 9, "shape": (8, 16, 1), "encoder": SPELLED_TRANSFORMER},
+        "half as long": {"encoder": partial(Pyramidal, size=8, layers=2, bidirectional=False)},
+    },
+    ("encoders", "several"): {
+        "of its own kinds": {
+            "encoder": partial(VideoEncoder, window=2, encoder=READING_ON),
+            "parts": {"sound": partial(Pyramidal, size=8, layers=2, bidirectional=False)},
+        },
+    },
     ("encoders", "reader"): {"lstm": {"cell": LSTM}},
     ("encoders", "spelling"): {"transformer": {"encoder": SPELLED_TRANSFORMER}},
     ("encoders", "set"): {"of no steps": {"steps": 0}, "vectors": VECTORS},
@@ -207,6 +229,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "context at every step and deep output": {"feed_context": True, "deep_output": True},
         "luong, deep output": {"attention": Additive, "deep_output": True, "input_feeding": True},
         "luong projected": {"attention": partial(Projected, size=5, activation="sigmoid", scaled=False)},
+        "luong several": {"attention": Several},
+        "bahdanau several, coverage, input feeding": {
+            "attention": partial(Several, attention=partial(Additive, coverage=True)),
+            "order": "bahdanau",
+            "input_feeding": True,
+        },
         "luong coverage": {"attention": partial(Additive, coverage=True)},
         "bahdanau coverage, input feeding": {
             "attention": partial(Additive, coverage=True),

@@ -234,7 +234,8 @@ def typical(codec: Codec, labels: bool = False) -> Any:
     """In place of a codec that has not been fitted: as many tokens as the recipe sets, or a few labels."""
     plain = stand_in(codec)
     if codec.shape is not None:
-        return SimpleNamespace(vocabulary=None, features=None, shape=codec.shape)
+        parts = {name: typical(part) for name, part in codec.parts.items()}
+        return SimpleNamespace(vocabulary=None, features=None, shape=codec.shape, moving=codec.moving, parts=parts)
     if plain.vocabulary is None:
         try:
             return SimpleNamespace(vocabulary=None, features=codec.features or plain.features)

@@ -21,7 +21,7 @@ from seqloom.contracts import Codec, Objective
 from seqloom.data.special_tokens import EOS, SPECIAL
 from seqloom.errors import SeqloomError
 from seqloom.nn.model import Model
-from seqloom.types import Batch
+from seqloom.types import Batch, Composite, Encoded
 
 WIDE, NARROW, NARROWEST = 8, 6, 4  # an integer above WIDE is a width, made NARROW or less
 SOURCES, TARGETS = (5, 3, 1), (3, 4, 1)  # lengths of three examples: ragged, and not in the same order
@@ -86,7 +86,10 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
 def stand_in(codec: Codec | None) -> Any:
     """In place of a codec that has not been fitted: a few tokens, vectors of two components, or small pictures."""
     if codec is not None and codec.shape is not None:
-        return SimpleNamespace(vocabulary=None, features=None, shape=(*PICTURE, codec.shape[2]))
+        parts = {name: stand_in(part) for name, part in codec.parts.items()}
+        return SimpleNamespace(
+            vocabulary=None, features=None, shape=(*PICTURE, codec.shape[2]), moving=codec.moving, parts=parts
+        )
     return None if codec is None else VECTORS if made_of(codec) == "vectors" else TOKENS
 
 
@@ -114,17 +117,20 @@ class Examples:
                 output[0], value[0] = target.vocabulary, source.vocabulary
         self.lengths = np.array([[length, len(target)] for length, target in zip(sources, self.targets)])
 
-    def __getitem__(self, row: int) -> tuple[np.ndarray | None, np.ndarray]:
+    def __getitem__(self, row: int) -> tuple[Encoded | None, np.ndarray]:
         return self.sources[row], self.targets[row]
 
     def stream(self, begin: int, end: int) -> np.ndarray:
         return np.concat(self.targets)[begin:end]
 
 
-def random_value(codec: Any, length: int, words: tuple[int, ...] = ()) -> np.ndarray:
-    """Tokens (T,), sentences of them (T, W), vectors (T, F), or a picture (H, W, C)."""
+def random_value(codec: Any, length: int, words: tuple[int, ...] = ()) -> Encoded:
+    """Tokens (T,), sentences of them (T, W), vectors (T, F), a picture (H, W, C), or a film (T, H, W, C)."""
     if getattr(codec, "shape", None) is not None:
-        return torch.randint(256, codec.shape, dtype=torch.uint8).numpy()
+        shape = (length, *codec.shape) if codec.moving else codec.shape
+        pixels = torch.randint(256, shape, dtype=torch.uint8).numpy()
+        parts = {name: random_value(part, length) for name, part in codec.parts.items()}
+        return Composite(pixels, parts) if parts else pixels
     if codec.features is not None:
         return torch.randn(length, codec.features).numpy()
     return torch.randint(len(SPECIAL), codec.vocabulary, (length, *words)).numpy()

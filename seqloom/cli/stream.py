@@ -1,4 +1,4 @@
-"""`seqloom stream`: from standard input to standard output while it arrives, sound or text."""
+"""`seqloom stream`: from standard input to standard output while it arrives: sound, films by name, or text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from seqloom.cli.messages import note
 from seqloom.errors import SeqloomError, UnreadableError
 
 if TYPE_CHECKING:
+    from seqloom.contracts import Codec
     from seqloom.inference.stream import SoFar, Stream
 
 
@@ -46,7 +48,7 @@ def stream(
     threads: int,
     trust: bool,
 ) -> None:
-    """Write while the input is still arriving: sound as a WAV stream, or text, one source per line."""
+    """Write while the input is still arriving: sound as a WAV stream, films by name, or text, one source per line."""
     from seqloom.compute.threads import choose_threads
     from seqloom.predictor import Predictor
 
@@ -54,8 +56,10 @@ def stream(
     model = Predictor.load(run, device, trust, task=task)
     options.set_limit(model, max_characters)
     chosen = options.search_settings(settings, beam_size)
-    sound = model.task.source is not None and model.task.source.seconds is not None
-    stream_input(lambda: model.stream(wait=wait, truncate=truncate, **chosen), sound, as_json, note if timing else None)
+    source = model.task.source
+    stream_input(
+        lambda: model.stream(wait=wait, truncate=truncate, **chosen), source, as_json, note if timing else None
+    )
 
 
 class Caption:
@@ -80,26 +84,42 @@ class Caption:
             print(flush=True)
 
 
-def stream_input(begin: Callable[[], Stream], sound: bool, as_json: bool, timing: Callable[[str], None] | None) -> None:
-    """One source of sound, or one source per line of text."""
-    feeds = [sound_chunks()] if sound else lines(sys.stdin.fileno())
-    for number, feed in enumerate(feeds, start=1):
+def stream_input(
+    begin: Callable[[], Stream], codec: Codec | None, as_json: bool, timing: Callable[[str], None] | None
+) -> None:
+    """One source of sound, or one source per line: a text, or the name of a film."""
+    sound = codec is not None and codec.seconds is not None and not codec.moving
+    for number, feed in enumerate([sound_chunks()] if sound else sources_of_lines(codec), start=1):
         stream, caption = begin(), Caption(as_json)
-        with caption:
+        with caption, nullcontext() if sound else naming(number):
             for chunk in feed:
-                caption.show(stream.feed(chunk) if sound else feed_line(stream, chunk, number))
+                caption.show(stream.feed(chunk))
             if stream.inputs or sound:
                 caption.show(stream.close())
         if timing and stream.inputs:
             timing(timing_line(stream))
 
 
-def feed_line(stream: Stream, chunk: Any, number: int) -> SoFar:
-    """Feed a chunk; an error names its line."""
+@contextmanager
+def naming(number: int) -> Iterator[None]:
+    """An error names its line."""
     try:
-        return stream.feed(chunk)
+        yield
     except UnreadableError as bad:
         raise SeqloomError(f"standard input, line {number}: {bad}") from None
+
+
+def sources_of_lines(codec: Codec | None) -> Iterator[Iterator[Any]]:
+    """Each line as it arrives, or the frames of the film that it names."""
+    texts = lines(sys.stdin.fileno())
+    return (frames_of(codec, "".join(name)) for name in texts) if codec is not None and codec.moving else texts
+
+
+def frames_of(codec: Codec, name: str) -> Iterator[Any]:
+    """The frames of a film one by one; of an empty line none."""
+    if name:
+        for frame in codec.encode(name):
+            yield frame[None]
 
 
 def timing_line(stream: Stream) -> str:

@@ -26,6 +26,11 @@ def assemble(annotation: Any, value: Any, key: str, trust: bool) -> Any:
     place = slot(annotation)
     if place is None:
         return check(annotation, value, key)
+    if place.table:
+        return {
+            name: assemble_part(place.kind, each, under(key, name), trust, factory=place.factory)
+            for name, each in value.items()
+        }
     return assemble_part(place.kind, value, key, trust, factory=place.factory)
 
 

@@ -23,6 +23,7 @@ KINDS = {  # the recipe of a kind of data, and what was seen
     "story": ("babi", "sources are stories with a question at their end, and targets one of {labels} answers"),
     "recordings": ("speech-attention", "sources are names of recordings"),
     "pictures": ("captions-attention", "sources are names of pictures"),
+    "films": ("lips", "sources are names of films"),
     "tags": ("tags", f"{SENTENCES} and targets have one of {{labels}} tags for each word"),
     "trees": ("parsing", f"{SENTENCES} and targets trees over their words"),
     "labels": ("labels", f"{SENTENCES} and targets are one of {{labels}} labels"),
@@ -32,6 +33,7 @@ KINDS = {  # the recipe of a kind of data, and what was seen
     "code": ("django", f"{SENTENCES} and targets are code whose rare words are often copied from them"),
 }
 SETTINGS = {  # what to change in the recipe of a kind
+    "films": ["task.source.size=48", "encoder.image.patch=4"],  # generated ones are smaller
     "choice": ['task.valid=""'],
     "name labels": [
         'task.source={type="text", units="char"}',
@@ -56,6 +58,7 @@ ALTERNATIVES = {  # another recipe for the same data, and what it is
     "babi": ("cloze", "for answers that are words of the story"),
     "speech-attention": ("speech-ctc", "writes while it listens"),
     "captions-attention": ("captions-first", "reads the picture once, as its first input; faster"),
+    "lips": ("lips-ctc", "writes while it watches"),
     "tags": ("tags --set decoder.crf=false", "faster, for many tags"),
     "parsing": ("parsing --set task.target.tags=false", "writes no tags, as in the paper"),
     "labels": ("labels --set encoder.encoder=transformer", "a Transformer, for much data"),

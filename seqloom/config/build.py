@@ -72,7 +72,7 @@ def assemble_model(recipe: Recipe, source_codec: Codec | None, target_codec: Cod
         if share and source_codec is not target_codec:  # of one size perhaps, but the same number is another token
             sizes = f"task.source has {source_codec.vocabulary} tokens and task.target {target_codec.vocabulary}"
             raise SeqloomError(f"share_embeddings = true: {sizes} of its own; set task.joint = true for one vocabulary")
-        given = {**facts(source_codec), "pad": PAD, "unk": UNK}
+        given = {**facts(source_codec), "inputs": inputs(source_codec), "pad": PAD, "unk": UNK}
         given["eos"] = EOS  # of the parts of a source, whatever ends an output
         encoder = build_fitting("encoders", recipe["encoder"], "encoder", "task.source", given, trust)
     memory_size = encoder.output_size if encoder is not None else 0
@@ -119,13 +119,19 @@ def build_fitting(kind: str, table: Recipe | str, key: str, codec_key: str, offe
     works_on = [sort for fact, sort in OF.items() if fact in asked]
     if works_on and all(offered[fact] is None for fact in OF.keys() & asked):
         kinds = " and ".join(works_on)
-        raise SeqloomError(f"{key}.type = {show(name)}: works on {kinds}, but the codec of {codec_key} has none")
+        take = ': take "image" for pictures, "video" for films' if offered["shape"] is not None else ""
+        raise SeqloomError(f"{key}.type = {show(name)}: works on {kinds}, but the codec of {codec_key} has none{take}")
     return build_part(kind, table, key, trust, **{name: offered[name] for name in asked & offered.keys()})
 
 
 def facts(codec: Codec) -> Recipe:
     """What the values of a codec consist of, as arguments of constructors; None for what they are not."""
     return {name: getattr(codec, name, None) for name in OF}
+
+
+def inputs(codec: Codec) -> dict[str, Recipe]:
+    """The facts of each input of a source by name; the source itself is ""."""
+    return {"": facts(codec)} | {name: facts(part) for name, part in getattr(codec, "parts", {}).items()}
 
 
 def type_of(table: Recipe | str) -> str:

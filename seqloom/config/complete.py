@@ -22,6 +22,7 @@ FROM_DATA = (
     "vocabulary",
     "features",
     "shape",
+    "inputs",
     "pad",
     "bos",
     "eos",
@@ -109,6 +110,10 @@ def fill(parameter: Parameter, value: Any, key: str, trust: bool) -> Any:
         checked = check(annotation, value, key)
         check_bounds(key.rpartition(".")[2], checked, key)
         return plain(annotation, checked)
+    if place.table:
+        if not isinstance(value, dict):
+            raise SeqloomError(f"{key} = {show(value)}: expected a table of {word(place.kind)}s by name")
+        return {name: fill_part(place.kind, each, under(key, name), trust) for name, each in value.items()}
     default = as_table(place.kind, parameter.default)
     return fill_part(place.kind, as_table(place.kind, value), key, trust, default)
 

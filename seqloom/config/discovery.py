@@ -11,7 +11,7 @@ import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter as Argument
 from inspect import isabstract, signature
@@ -173,16 +173,20 @@ class Slot:
 
     kind: str
     factory: bool = False
+    table: bool = False  # several of them, by name
 
 
 def slot(annotation: Any) -> Slot | None:
-    """What part an annotation asks for, if it asks for one: Codec, Callable[..., Cell] | None."""
+    """What part an annotation asks for, if it asks for one: Codec, Callable[..., Cell] | None, dict[str, Codec]."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return next((found for found in map(slot, arguments) if found), None)
     if origin is Callable and arguments:
         inner = slot(arguments[-1])
-        return inner and Slot(inner.kind, factory=True)
+        return inner and replace(inner, factory=True)
+    if origin is dict:
+        inner = slot(arguments[1])
+        return inner and replace(inner, table=True)
     if isinstance(annotation, type):
         # Known by name: to ask `issubclass` of all contracts would import torch.
         names = {base.__name__ for base in annotation.__mro__ if base.__module__.startswith("seqloom.contracts.")}

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from seqloom.contracts.search import Constraint
 from seqloom.errors import SeqloomError, show
-from seqloom.types import Batch, Example, Padded
+from seqloom.types import Batch, Encoded, Example, Padded
 
 
 class Feed(ABC):
@@ -34,6 +35,8 @@ class Codec(ABC):
     features: int | None = None  # how many components a vector has, where values are vectors
     seconds: float | None = None  # how long a position is, where values are sound
     shape: tuple[int, int, int] | None = None  # height, width and channels, where values are pictures
+    moving: ClassVar[bool] = False  # values are films: pictures that follow each other, (T, H, W, C)
+    parts: Mapping[str, Codec] = MappingProxyType({})  # of inputs that a source has beside its own, such as sound
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     divided: ClassVar[str] = ""  # EOS ends each part of a source: what a part is, "turn"
@@ -54,11 +57,13 @@ class Codec(ABC):
     def encode(self, value: Any, source: Any = None) -> np.ndarray:
         """The value as tokens, int64 (T,), as vectors, float32 (T, F), or as a picture, uint8 (H, W, C).
 
-        Tokens are without BOS and EOS. The positions of a picture are its rows.
+        Tokens are without BOS and EOS. The positions of a picture are its rows; those of a film, uint8 (T, H, W, C),
+        its frames.
         """
 
-    def read(self, value: Any) -> np.ndarray:
-        """The value as a source. Where outputs may be copied from it, unknown words get ids of their own."""
+    def read(self, value: Any) -> Encoded:
+        """The value as a source. Where outputs may be copied from it, unknown words get ids of their own; with `parts`,
+        it is all inputs of the source."""
         return self.encode(value)
 
     @abstractmethod
@@ -106,6 +111,13 @@ class Codec(ABC):
         """Read back what `save` wrote."""
 
 
+def augment(codec: Codec, source: Padded, chance: np.random.Generator) -> Padded:
+    """Sources as training sees them: each part augmented by its codec, then all of them together."""
+    parts = {name: augment(part, source.parts[name], chance) for name, part in codec.parts.items()}
+    source = replace(source, parts={**source.parts, **parts}) if parts else source
+    return source if codec.augment is None else codec.augment(source, chance)
+
+
 class Task(ABC):
     """What is learned: the codecs of both sides, how examples become batches, and the metrics."""
 
@@ -139,7 +151,7 @@ class Task(ABC):
     def collate(self, corpus: Any, rows: Any) -> Batch:
         """The batch of one entry of a plan, in tensors."""
 
-    def batch(self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray]) -> Batch:
+    def batch(self, sources: Sequence[Encoded] | None, targets: Sequence[np.ndarray]) -> Batch:
         """A batch of encoded examples, in tensors."""
         raise SeqloomError(
             f"{type(self).__name__.lower()}: a running text has no single examples; score its lines instead"
@@ -148,13 +160,14 @@ class Task(ABC):
     @property
     def augments(self) -> bool:
         """Whether sources are augmented in training."""
-        return self.source is not None and self.source.augment is not None
+        codec = self.source
+        return codec is not None and any(each.augment for each in (codec, *codec.parts.values()))
 
     def augment(self, batch: Batch, chance: np.random.Generator) -> Batch:
         """The batch with its sources augmented."""
-        if batch.source is None or self.source is None or self.source.augment is None:
+        if batch.source is None or self.source is None or not self.augments:
             return batch
-        return replace(batch, source=self.source.augment(batch.source, chance))
+        return replace(batch, source=augment(self.source, batch.source, chance))
 
     def constraints(self, source: Padded | None) -> list[Constraint]:
         """The constraints that the task puts on outputs for these sources."""

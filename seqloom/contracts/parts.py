@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,8 @@ from seqloom.contracts.data import Task
 from seqloom.contracts.search import Stepper
 from seqloom.errors import SeqloomError
 from seqloom.types import Memory, Output, Padded, State, over_tensors
+
+SOURCES = {"pictures": "image", "films": "video"}  # codec and encoder of sources that are no sequences
 
 
 class Cell(nn.Module, ABC):
@@ -101,6 +103,7 @@ class Encoder(nn.Module, ABC):
     first_phase: float = 0.0  # the longest share of a training in which it reads otherwise; 0: none
     first_rate: float = 1.0  # the factor of the learning rate in that phase
     modality: ClassVar[tuple[str, ...]] = ("embedding",)  # depends on the data; tasks share all else; (): nothing
+    reads: ClassVar[Literal["sequences", "pictures", "films"]] = "sequences"
 
     @abstractmethod
     def forward(self, source: Padded, attention: bool = False) -> Memory:
@@ -116,11 +119,20 @@ class Encoder(nn.Module, ABC):
 
     def suit(self, task: Task) -> None:
         """Raise a ValueError, one line, for a task whose sources it cannot read."""
-        if task.source is not None and task.source.shape is not None:
-            raise ValueError('reads sequences, and these sources are pictures: take "image"')
-        if task.source is not None and task.source.nested == "sentence":
+        source = task.source
+        if source is None:
+            return
+        kind = "sequences" if source.shape is None else "films" if source.moving else "pictures"
+        if kind != self.reads:
+            if kind not in SOURCES:
+                raise ValueError(f'reads {self.reads}: set task.source.type = "{SOURCES[self.reads]}"')
+            raise ValueError(f'reads {self.reads}, and these sources are {kind}: take "{SOURCES[kind]}"')
+        if source.parts:
+            inputs = " and ".join(source.parts)
+            raise ValueError(f'reads one input, and these sources have {inputs} beside it: take "several" around it')
+        if source.nested == "sentence":
             raise ValueError('reads sequences, and a story is a table of sentences: take "memory_network" or "reader"')
-        if task.source is not None and task.source.nested == "word":
+        if source.nested == "word":
             raise ValueError('reads sequences, and these sources are tables of letters: take "spelling" around it')
 
     @property

@@ -14,6 +14,7 @@ from seqloom.errors import SeqloomError
 
 JITTER = 1.5  # tokens, added to the sort key of a row
 POOL_BATCHES = 200  # shuffled rows are sorted in pools of so many batches: more means less padding, but less variety
+ROUNDS = 1_000_000  # where rows come repeatedly within an epoch, their rounds are numbered from this times the epoch
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,26 @@ def plan(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> Plan:
     share = generator.uniform(0.2, 1) if width.sum() > 10 * tokens else 1.0
     offsets = _cuts(width[rows], tokens, np.flatnonzero(np.diff(pools)) + 1, share)
     return Plan(rows, generator.permutation(offsets))
+
+
+def plan_short(lengths: np.ndarray, longest: int, tokens: int, seed: int, epoch: int) -> Plan:
+    """The batches of an epoch of as many batches, made of rows whose target is no longer; these may come repeatedly."""
+    rows = np.flatnonzero(lengths[:, 1] <= longest)
+    if not len(rows):
+        least = f"the shortest has {int(lengths[:, 1].min()):,}"
+        raise SeqloomError(f"task.curriculum: no target has {longest:,} tokens or fewer; {least}")
+    count, batches, again = len(plan(lengths, tokens, seed, epoch)), list[np.ndarray](), 0
+    while len(batches) < count:
+        again += 1
+        part = plan(lengths[rows], tokens, seed, epoch * ROUNDS + again)
+        batches += [rows[part[number]] for number in range(len(part))]
+    return join_batches(batches[:count])
+
+
+def join_batches(batches: list[np.ndarray]) -> Plan:
+    """Batches, each the numbers of its rows, as a plan."""
+    bounds = np.cumsum([0, *map(len, batches)])
+    return Plan(np.concatenate(batches), np.stack([bounds[:-1], bounds[1:]], axis=1))
 
 
 def in_order(lengths: np.ndarray, tokens: int) -> Plan:

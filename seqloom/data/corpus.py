@@ -3,6 +3,8 @@
 A folder holds, for each side, all values end to end (`source.bin`, `target.bin`), the (source, target) lengths of
 each row, the offsets where they begin, and `meta.json` with dtypes and shapes. Integers are int64 when they are read,
 except for uint8, which are pixels. Sources that are files, such as the picture of several captions, are stored once.
+Of sources with several inputs each further one has a file of its own, `source.NAME.bin`, and `places.bin` holds lengths
+and offsets of all.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from seqloom.contracts import Codec
 from seqloom.errors import SeqloomError, UnreadableError, one_line
-from seqloom.types import Example
+from seqloom.types import Composite, Encoded, Example
 
 FORMAT = 1
 CHUNK = 1024  # examples encoded at once
@@ -43,23 +45,28 @@ class Corpus:
             meta[side] and _map_file(folder / f"{side}.bin", meta[side]["dtype"], tuple(meta[side]["shape"]))
             for side in SIDES
         ]
+        further = (meta["source"] or {}).get("parts", {})
+        self._parts = {
+            name: _map_file(folder / f"source.{name}.bin", each["dtype"], tuple(each["shape"]))
+            for name, each in further.items()
+        }
+        shape = (rows, 1 + len(further), 2)  # of each input its length and where it begins
+        self._places = _map_file(folder / "places.bin", "int64", shape) if further else None
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray | None, np.ndarray]:
-        source, target = (self._value(side, index) for side in range(2))
-        assert target is not None
-        return source, target
-
-    def _value(self, side: int, index: int) -> np.ndarray | None:
-        values = self._values[side]
-        if values is None:
-            return None
-        begin = int(self._offsets[index, side])
-        value = values[begin : begin + int(self.lengths[index, side])]
-        is_tokens = value.dtype.kind in "iu" and value.dtype != np.uint8
-        return np.array(value, dtype=np.int64 if is_tokens else None)  # (T, ...)
+    def __getitem__(self, index: int) -> tuple[Encoded | None, np.ndarray]:
+        (source_length, target_length), (source_begin, target_begin) = self.lengths[index], self._offsets[index]
+        target = _cut(self._values[1], target_length, target_begin)
+        if self._values[0] is None:
+            return None, target
+        if self._places is None:
+            return _cut(self._values[0], source_length, source_begin), target
+        own, *others = (
+            _cut(values, *place) for values, place in zip([self._values[0], *self._parts.values()], self._places[index])
+        )
+        return Composite(own, dict(zip(self._parts, others))), target
 
     def stream(self, begin: int, end: int) -> np.ndarray:
         """Target tokens from `begin` to `end`, counted through all rows.  (end - begin,)"""
@@ -97,53 +104,26 @@ class Corpus:
         return corpus
 
 
-class _SideWriter:
-    """Writes one side of a corpus."""
+def _cut(values: np.ndarray | None, length: Any, begin: Any) -> np.ndarray:
+    """One value of a file.  (T, ...)"""
+    assert values is not None
+    value = values[int(begin) : int(begin) + int(length)]
+    is_tokens = value.dtype.kind in "iu" and value.dtype != np.uint8
+    return np.array(value, dtype=np.int64 if is_tokens else None)
 
-    def __init__(self, folder: Path, name: str, codec: Codec, end: int | None = None):
-        self.name, self.codec, self.end = name, codec, end
-        self.file = open(folder / f"{name}.bin", "wb")  # noqa: SIM115  # closed with its corpus
+
+class _ArrayWriter:
+    """Writes values of one kind end to end."""
+
+    def __init__(self, path: Path, name: str):
+        self.name = name
+        self.file = open(path, "wb")  # noqa: SIM115  # closed with its corpus
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()  # of one position
         self.total = 0
-        # Of values that are stored once: by path and by content.
-        self.places: dict[Any, Place] | None = {} if name == "source" and codec.names_files else None
 
-    def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Write the values of a chunk. Returns their lengths and offsets, (n,) each."""
-        if self.places is not None:
-            return self._append_distinct(chunk, self.places)
-        arrays = self._encode(chunk)
-        if self.end is not None:
-            arrays = [np.append(array, np.array(self.end, array.dtype)) for array in arrays]
-        for example, array in zip(chunk, arrays):
-            self._check(example, array)
-        self.file.write(np.concatenate(arrays).tobytes())
-        lengths = np.array([len(array) for array in arrays], dtype=np.int64)
-        offsets = self.total + np.cumsum(lengths) - lengths
-        self.total += int(lengths.sum())
-        return lengths, offsets
-
-    def _append_distinct(self, chunk: list[Example], places: dict[Any, Place]) -> tuple[np.ndarray, np.ndarray]:
-        """The same, except that equal values are written once; a file that is named again is not read again."""
-        found = []
-        for example in chunk:
-            name = example.source if isinstance(example.source, str) else None
-            if name not in places:
-                array = self._encode_one(example)
-                self._check(example, array)
-                content = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-                if content not in places:
-                    self.file.write(array.tobytes())
-                    places[content] = len(array), self.total
-                    self.total += len(array)
-                places[content if name is None else name] = places[content]
-            found.append(places[content if name is None else name])
-        lengths, offsets = np.array(found, dtype=np.int64).T
-        return lengths, offsets
-
-    def _check(self, example: Example, array: np.ndarray) -> None:
-        """Refuse an array of another kind than those before it."""
+    def write(self, example: Example, array: np.ndarray) -> Place:
+        """Write one value, unless it is of another kind than those before it."""
         if self.dtype is None:
             self.dtype, self.shape = array.dtype, array.shape[1:]
         if array.dtype != self.dtype or array.ndim == 0 or array.shape[1:] != self.shape:
@@ -151,14 +131,66 @@ class _SideWriter:
                 f"example {example.line}: its {self.name} was encoded as {array.dtype} {list(array.shape)}; "
                 f"expected {self.dtype} {['T', *self.shape]} like the examples before it"
             )
+        self.file.write(array.tobytes())
+        self.total += len(array)
+        return len(array), self.total - len(array)
 
-    def _encode(self, chunk: list[Example]) -> list[np.ndarray]:
+    def meta(self) -> dict[str, Any]:
+        assert self.dtype is not None
+        return {"dtype": self.dtype.str, "shape": [self.total, *self.shape]}
+
+
+class _SideWriter:
+    """Writes one side of a corpus."""
+
+    def __init__(self, folder: Path, name: str, codec: Codec, end: int | None = None):
+        self.name, self.codec, self.end = name, codec, end
+        self.arrays = [_ArrayWriter(folder / f"{name}.bin", name)]
+        self.places_file = None
+        if name == "source" and codec.parts:
+            self.arrays += [_ArrayWriter(folder / f"source.{part}.bin", f"source, {part},") for part in codec.parts]
+            self.places_file = open(folder / "places.bin", "wb")  # noqa: SIM115  # closed with its corpus
+        # Of values that are stored once, by path and by content: the place of each of their inputs.
+        self.places: dict[Any, list[Place]] | None = {} if name == "source" and codec.names_files else None
+
+    def append(self, chunk: list[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Write the values of a chunk. Returns their lengths and offsets, (n,) each."""
+        if self.places is not None:
+            places = [self._store_once(example, self.places) for example in chunk]
+        else:
+            places = [self._store(example, value) for example, value in zip(chunk, self._encode(chunk))]
+        found = np.array(places, dtype=np.int64)  # (n, inputs, 2)
+        if self.places_file is not None:
+            self.places_file.write(found.tobytes())
+        return found[:, :, 0].max(1), found[:, 0, 1]
+
+    def _store(self, example: Example, value: Encoded) -> list[Place]:
+        """Write each input of a value."""
+        inputs = [value.values, *value.parts.values()] if isinstance(value, Composite) else [value]
+        if self.end is not None:
+            inputs = [np.append(array, np.array(self.end, array.dtype)) for array in inputs]
+        return [writer.write(example, array) for writer, array in zip(self.arrays, inputs, strict=True)]
+
+    def _store_once(self, example: Example, places: dict[Any, list[Place]]) -> list[Place]:
+        """The same, except that equal values are written once; a file that is named again is not read again."""
+        name = example.source if isinstance(example.source, str) else None
+        if name is None or name not in places:
+            value = self._encode_one(example)
+            content = hash_of(value)
+            if content not in places:
+                places[content] = self._store(example, value)
+            if name is None:
+                return places[content]
+            places[name] = places[content]
+        return places[name]
+
+    def _encode(self, chunk: list[Example]) -> list[Encoded]:
         many = getattr(self.codec, "encode_many", None)
         if many is not None:
             return list(many([getattr(example, self.name) for example in chunk]))
         return [self._encode_one(example) for example in chunk]
 
-    def _encode_one(self, example: Example) -> np.ndarray:
+    def _encode_one(self, example: Example) -> Encoded:
         try:
             if self.name == "source":
                 return self.codec.read(example.source)
@@ -167,8 +199,22 @@ class _SideWriter:
             raise UnreadableError(f"line {example.line}: {error}") from None
 
     def meta(self) -> dict[str, Any]:
-        assert self.dtype is not None
-        return {"dtype": self.dtype.str, "shape": [self.total, *self.shape]}
+        own, *others = [array.meta() for array in self.arrays]
+        return own | ({"parts": dict(zip(self.codec.parts, others))} if others else {})
+
+    def close(self) -> None:
+        for file in (*(array.file for array in self.arrays), self.places_file):
+            if file is not None:
+                file.close()
+
+
+def hash_of(value: Encoded) -> bytes:
+    """A hash of an encoded value."""
+    arrays = [value.values, *value.parts.values()] if isinstance(value, Composite) else [value]
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(len(array).to_bytes(8, "little") + array.tobytes())
+    return digest.digest()
 
 
 def _write(folder: Path, examples: Iterable[Example], source: Codec | None, target: Codec, end: int | None) -> None:
@@ -189,7 +235,7 @@ def _write(folder: Path, examples: Iterable[Example], source: Codec | None, targ
     finally:
         for side in sides:
             if side:
-                side.file.close()
+                side.close()
     if rows == 0:
         raise SeqloomError("a corpus needs at least one example; none was given")
     meta = {"format": FORMAT, "rows": rows, "notes": source.notes() if source else []} | {

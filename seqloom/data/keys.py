@@ -50,20 +50,22 @@ def file_identity(path: str) -> tuple[str, list[int]] | None:
 
 
 def codec_settings(codec: Codec) -> dict[str, Any]:
-    """The plain arguments a codec was built with."""
+    """The plain arguments a codec was built with, and those of its parts."""
     plain = (str, int, float, bool, type(None))
-    return {name: value for name, value in vars(codec).items() if not name.startswith("_") and isinstance(value, plain)}
+    own = {name: value for name, value in vars(codec).items() if not name.startswith("_") and isinstance(value, plain)}
+    return own | {f"parts.{name}": codec_settings(part) for name, part in codec.parts.items()}
 
 
 def codec_key(codec: Codec) -> str:
-    """A hash of a codec's plain settings and of what it learned."""
+    """A hash of a codec's plain settings and of what it learned, and of its parts."""
     kind = f"{type(codec).__module__}.{type(codec).__qualname__}"
     if hasattr(codec, "fingerprint"):
         return f"{kind} {codec.fingerprint()}"
     plain = {
         name: value for name, value in sorted(vars(codec).items()) if isinstance(value, (str, int, float, type(None)))
     }
-    learned = hashlib.sha256(f"{kind} {json.dumps(plain)}".encode())
+    parts = [[name, codec_key(part)] for name, part in codec.parts.items()]
+    learned = hashlib.sha256(f"{kind} {json.dumps([plain, parts] if parts else plain)}".encode())
     with tempfile.TemporaryDirectory() as folder:
         codec.save(Path(folder), "codec")
         for path in sorted(Path(folder).rglob("*")):

@@ -19,6 +19,7 @@ from seqloom.types import Example
 FILES = {  # by the ends of their names
     "recordings": (".wav", ".flac"),
     "pictures": (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm"),
+    "films": (".npz", ".mp4", ".m4v", ".avi", ".mkv", ".mov", ".webm"),
 }
 PER_LABEL = 8  # examples that a label must have on average, and half as many different sources
 LABEL_CHARACTERS = 40  # longer targets are texts, even where they repeat

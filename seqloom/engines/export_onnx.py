@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from seqloom.contracts import Cell, Decoder, Head
+from seqloom.contracts import Cell, Decoder, Encoder, Head
 from seqloom.engines.engine import require_packages
 from seqloom.errors import SeqloomError
 from seqloom.nn.attention.multihead import MultiHead
@@ -64,8 +64,8 @@ def refuse(model: Model, int8: bool) -> None:
         raise SeqloomError(
             "--to onnx supports one model that reads a source and writes token by token: use the run itself"
         )
-    if model.encoder.grid is not None:
-        raise SeqloomError("--to onnx does not support pictures: use the run itself")
+    if any(isinstance(module, Encoder) and module.reads != "sequences" for module in model.modules()):
+        raise SeqloomError("--to onnx does not support pictures and films: use the run itself")
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:
         raise SeqloomError("--to onnx does not support multi-head attention: use the run itself")
     if any(isinstance(module, Hierarchical) for module in model.modules()):

@@ -60,7 +60,7 @@ def explain_online(system: System, source: Any, n_best: int, **settings: Any) ->
                 times=[*times, float(len(inputs))],
             )
         )
-    sound = task.source.seconds is not None
+    sound = task.source.seconds is not None and task.source.is_vectors
     bands: int = getattr(task.source, "mels", 0) or inputs.shape[-1]
     return Explanation(
         source=[] if sound else pieces(task.source, inputs),

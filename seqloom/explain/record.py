@@ -97,11 +97,16 @@ class Points:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture as a source, and the grid of places that it is attended by: the tokens of the source, row by row."""
+    """A picture as a source, and the grid of places that it is attended by: the tokens of the source, row by row.
+
+    The places of a film are its frames, whose names are times; the last row may have fewer.
+    """
 
     uri: str  # the picture itself: "data:image/png;base64,..."
     rows: int
     columns: int
+    names: list[str] = field(default_factory=list)  # of frames; empty: numbers of row and column
+    aspect: float = 1.0  # how many times as wide as high a place is
 
     def __post_init__(self) -> None:
         expect(self.uri.startswith("data:image/png;base64,"), "image.uri", "a PNG file in base64")
@@ -110,7 +115,9 @@ class Image:
     @property
     def places(self) -> list[str]:
         """The names of the places: "2,3" is row 2, column 3."""
-        return [f"{row},{column}" for row in range(1, self.rows + 1) for column in range(1, self.columns + 1)]
+        return self.names or [
+            f"{row},{column}" for row in range(1, self.rows + 1) for column in range(1, self.columns + 1)
+        ]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from seqloom.config.assemble import call
 from seqloom.config.build import build_part
 from seqloom.config.settings import Data
@@ -25,7 +23,7 @@ from seqloom.data.limits import admit, refuse_long
 from seqloom.data.lines import title_of
 from seqloom.data.special_tokens import UNK
 from seqloom.errors import SeqloomError, show, shown
-from seqloom.types import Example
+from seqloom.types import Encoded, Example
 from seqloom.values import check
 
 
@@ -81,7 +79,7 @@ def admit_source(system: System, source: Any, name: str, truncate: bool = False,
     return admit(system.task.source, source, limit, name, truncate)
 
 
-def encode_source(system: System, source: Any) -> list[np.ndarray]:
+def encode_source(system: System, source: Any) -> list[Encoded]:
     """The source as each codec reads it."""
     found = [encode(system, codec, source, "source") for codec in system.sources]
     if isinstance(system.task.target, Places):
@@ -89,10 +87,10 @@ def encode_source(system: System, source: Any) -> list[np.ndarray]:
     return found
 
 
-def encode(system: System, codec: Any, value: Any, what: str, known: bool = False) -> np.ndarray:
+def encode(system: System, codec: Any, value: Any, what: str, known: bool = False) -> Encoded:
     """A value as tokens or vectors, at least one; with `known`, all of them tokens that the model can write."""
     refuse_long(value, system.max_characters, f"the {what}", None if codec is system.task else codec)
-    tokens: np.ndarray = codec.read(value) if what == "source" else codec.encode(value)
+    tokens: Encoded = codec.read(value) if what == "source" else codec.encode(value)
     if not len(tokens):
         raise SeqloomError(f"the {what} {shown(value)} is empty: give at least one token")
     if known and UNK in tokens.tolist():

@@ -13,7 +13,7 @@ from torch import nn
 from seqloom.contracts import Constraint, Decoder, Encoder, Finder, Head, Search
 from seqloom.nn.ops.linear import clear_weight_cache
 from seqloom.nn.teacher_forcing import teacher_force
-from seqloom.types import COST, Batch, Hypothesis, Memory, Output, Padded, costs
+from seqloom.types import COST, Batch, Encoded, Hypothesis, Memory, Output, Padded, costs
 
 
 class Model(nn.Module, Finder):
@@ -83,16 +83,17 @@ class Model(nn.Module, Finder):
     def is_head(self) -> bool:  # type: ignore[override]
         return isinstance(self.decoder, Head)
 
-    def pad(self, encoded: Sequence[Sequence[np.ndarray]]) -> Padded:
+    def pad(self, encoded: Sequence[Sequence[Encoded]]) -> Padded:
         """Encoded sources as one padded batch, on the model's device."""
         own, *others = (Padded.stack(column) for column in zip(*encoded))
-        parts = {str(number): each for number, each in enumerate([own, *others])} if others else {}
-        return replace(own, parts=parts).to(self.device)
+        if others:  # of each member of an ensemble its own
+            own = replace(own, parts={str(number): each for number, each in enumerate([own, *others])})
+        return own.to(self.device)
 
     @torch.inference_mode()
     def find(
         self,
-        encoded: Sequence[Sequence[np.ndarray]],
+        encoded: Sequence[Sequence[Encoded]],
         search: Search,
         prefix: np.ndarray | None = None,
         constraints: Sequence[Constraint] = (),

@@ -12,7 +12,7 @@ from seqloom.data.codecs.numbers import Numbers
 from seqloom.data.special_tokens import BOS, PAD
 from seqloom.errors import UnreadableError, shown
 from seqloom.tasks.pairs import Pairs
-from seqloom.types import Batch, Example, Padded
+from seqloom.types import Batch, Encoded, Example, Padded
 
 
 class Answer(Pairs):
@@ -46,7 +46,7 @@ class Answer(Pairs):
             raise UnreadableError(f"the answer {shown(example.target)} has {count} {unit}; expected one")
 
     def batch(
-        self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
+        self, sources: Sequence[Encoded] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
     ) -> Batch:
         return Batch(
             source=None if sources is None else Padded.stack(sources, PAD),

@@ -26,7 +26,7 @@ from seqloom.search.constraints.ring import Ring
 from seqloom.search.constraints.tour import Tour
 from seqloom.search.constraints.tree import WellFormed
 from seqloom.search.constraints.triangles import Triangles
-from seqloom.types import Batch, Example, Padded
+from seqloom.types import Batch, Encoded, Example, Padded
 
 if TYPE_CHECKING:
     from seqloom.data.corpus import Corpus
@@ -42,7 +42,8 @@ class Pairs(Task):
     vocabulary may be copied from the source. `valid` is what places of a source must be: each once ("order"), a
     closed "tour" of all, a closed "ring", or "triangles"; with `valid = "tree"` an output is one tree over exactly the
     words of its source. `start` is the token that a decoder reads first: BOS, or EOS
-    as in Sutskever, Vinyals & Le 2014, figure 1.
+    as in Sutskever, Vinyals & Le 2014, figure 1. `curriculum` is how many tokens a target may have in each of the first
+    epochs (0: any number); these have as many batches as any other (Bengio, Louradour, Collobert & Weston 2009).
     """
 
     bos, eos = BOS, EOS
@@ -60,7 +61,10 @@ class Pairs(Task):
         copy: bool = False,
         valid: Literal["", "order", "tour", "ring", "triangles", "tree"] = "",
         start: Literal["bos", "eos"] = "bos",
+        curriculum: tuple[int, ...] = (),
     ):
+        if any(longest < 0 for longest in curriculum):
+            raise ValueError(f"curriculum = {list(curriculum)}: expected the longest targets of the first epochs")
         if target.names_files and not self.targets_may_be_files:
             kind = type(target).__name__.lower()
             raise ValueError(f'target.type = "{kind}": {kind} can be a source, not a target')
@@ -93,14 +97,14 @@ class Pairs(Task):
         self.joint, self.metrics, self.group_references = joint, metrics, group_references
         self.bag = self.writes_unknown = bag
         self.valid, self.constrained = valid, bag or bool(valid)
-        self.bos = STARTS[start]
+        self.bos, self.curriculum = STARTS[start], curriculum
 
     @classmethod
     def first_input(cls, table: Mapping[str, Any]) -> int:
         return STARTS[table.get("start", "bos")]
 
     def batch(
-        self, sources: Sequence[np.ndarray] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
+        self, sources: Sequence[Encoded] | None, targets: Sequence[np.ndarray], rows: Iterable[int] = ()
     ) -> Batch:
         """Encoded examples, padded."""
         inputs, shifted = zip(*(inputs_and_targets(target, self.bos) for target in targets))
@@ -124,6 +128,8 @@ class Pairs(Task):
         return [Bag(source, EOS)] if self.bag else []
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
+        if epoch < len(self.curriculum) and self.curriculum[epoch]:
+            return batching.plan_short(lengths, self.curriculum[epoch], tokens, seed, epoch)
         return batching.plan(lengths, tokens, seed, epoch)
 
     def in_order(self, lengths: np.ndarray, tokens: int) -> batching.Plan:

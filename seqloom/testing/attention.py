@@ -62,7 +62,7 @@ def rows_do_not_see_each_other(attention: Attention) -> None:
 
 def padding_changes_nothing(attention: Attention) -> None:
     memory, query = _memory(), _queries(3, 2)
-    longer = Memory(torch.cat([memory.states, torch.full_like(memory.states, 7.0)], dim=1), LENGTHS)
+    longer = Memory(torch.cat([memory.states, torch.full_like(memory.states, 7.0)], dim=1), LENGTHS, parts=memory.parts)
     context = _attend(attention, query, memory)[0]
     wrong = "states beyond memory.lengths change the context: padding leaks"
     require_same(_attend(attention, query, longer)[0], context, wrong)
@@ -98,9 +98,11 @@ def the_state_is_that_after_the_last_real_query_of_each_row(attention: Attention
 
 def permuting_the_source_permutes_the_weights_unless_it_uses_positions(attention: Attention) -> None:
     order, query = torch.tensor([2, 0, 3, 1]), _queries(3, 2)
-    full = Memory(_memory().states, torch.tensor([4, 4, 4]))
+    memory = _memory()
+    full = Memory(memory.states, torch.tensor([4, 4, 4]), parts=memory.parts)
     context, _, weights = _attend(attention, query, full)
-    moved, _, moved_weights = _attend(attention, query, Memory(full.states[:, order], full.lengths))
+    permuted = Memory(full.states[:, order], full.lengths, parts=full.parts)
+    moved, _, moved_weights = _attend(attention, query, permuted)
     assert weights is not None
     if attention.uses_positions:
         wrong = "uses_positions is set, but permuting the source changes no context"
@@ -118,8 +120,10 @@ def every_parameter_gets_a_gradient(attention: Attention) -> None:
 
 
 def _memory() -> Memory:
+    """Three sources with the part that some attend to as well."""
     generator = torch.Generator().manual_seed(2)
-    return Memory(torch.randn(3, 4, SMALL["memory_size"], generator=generator, dtype=torch.float64), LENGTHS)
+    states, sound = (torch.randn(3, T, SMALL["memory_size"], generator=generator, dtype=torch.float64) for T in (4, 3))
+    return Memory(states, LENGTHS, parts={"sound": Memory(sound, torch.tensor([2, 3, 1]))})
 
 
 def _queries(rows: int, count: int) -> Tensor:

@@ -28,8 +28,9 @@ def encodings_are_tokens_vectors_or_pictures(codec: Codec, values: Sequence[Any]
         found = codec.encode(value)
         require(isinstance(found, np.ndarray), f"encode() returns a {type(found).__name__}, not a numpy array")
         if codec.shape is not None:
-            fits = found.dtype == np.uint8 and found.shape == codec.shape
-            require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not uint8 {codec.shape}, its shape")
+            fits = found.dtype == np.uint8 and (found.shape[1:] if codec.moving else found.shape) == codec.shape
+            wanted = f"({'T, ' if codec.moving else ''}{', '.join(map(str, codec.shape))})"
+            require(fits, f"encode({shown(value)}) is {found.dtype} {found.shape}, not uint8 {wanted}, its shape")
             continue
         if codec.is_vectors or found.dtype == np.float32:
             wanted = f"float32 (T, {codec.features})"
@@ -93,8 +94,10 @@ def encoding_changes_nothing(codec: Codec, values: Sequence[Any]) -> None:
     for value in values:
         before, first = copy.deepcopy(value), codec.encode(value)
         require(np.array_equal(first, codec.encode(value)), f"{shown(value)} is encoded otherwise the second time")
-        same = np.array_equal(before, value) if isinstance(value, np.ndarray) else before == value
-        require(same, f"encode() changes the value that it was given: {shown(before)} became {shown(value)}")
+        require(
+            is_same(before, value),
+            f"encode() changes the value that it was given: {shown(before)} became {shown(value)}",
+        )
 
 
 def a_value_in_pieces_is_the_value(codec: Codec, values: Sequence[Any]) -> None:
@@ -109,6 +112,13 @@ def a_value_in_pieces_is_the_value(codec: Codec, values: Sequence[Any]) -> None:
         found, expected = np.concatenate(pieces), codec.encode(value)
         wrong = f"{shown(value)} in pieces is not encode() of the whole"
         require(found.shape == expected.shape and np.array_equal(found, expected), wrong)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal: arrays, dictionaries of them, or anything else that compares."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def values_for(codec: Codec) -> list[Any]:

@@ -7,8 +7,8 @@ import torch
 from seqloom.contracts import Encoder
 from seqloom.errors import SeqloomError
 from seqloom.testing.claims import NotAsked, refused, require, require_gradients, require_same
-from seqloom.testing.small import counted, source, source_for
-from seqloom.types import Padded, over_tensors
+from seqloom.testing.small import counted, longer, one_row, source, source_for
+from seqloom.types import over_tensors
 
 
 def the_memory_is_as_wide_as_promised(encoder: Encoder) -> None:
@@ -34,20 +34,20 @@ def the_memory_is_as_wide_as_promised(encoder: Encoder) -> None:
 def padding_changes_nothing(encoder: Encoder) -> None:
     batch = source_for(encoder)
     memory = encoder(batch)
-    longer = encoder(Padded(torch.cat([batch.values, torch.full_like(batch.values, 5)], dim=1), batch.lengths))
-    require(torch.equal(longer.lengths, memory.lengths), "more padding changes memory.lengths")
+    padded = encoder(longer(batch))
+    require(torch.equal(padded.lengths, memory.lengths), "more padding changes memory.lengths")
     for row, length in enumerate(memory.lengths):
         wrong = f"values beyond the length of row {row} change its states: padding leaks"
-        require_same(longer.states[row, :length], memory.states[row, :length], wrong)
-    require_same(longer.final, memory.final, "values beyond a row's length change memory.final: padding leaks")
-    require_same(longer.costs, memory.costs, 'values beyond a row\'s length change extra["cost"]: padding leaks')
+        require_same(padded.states[row, :length], memory.states[row, :length], wrong)
+    require_same(padded.final, memory.final, "values beyond a row's length change memory.final: padding leaks")
+    require_same(padded.costs, memory.costs, 'values beyond a row\'s length change extra["cost"]: padding leaks')
 
 
 def a_batch_is_its_sources_one_by_one(encoder: Encoder) -> None:
     batch = source_for(encoder)
     memory = encoder(batch)
-    for row, length in enumerate(batch.lengths):
-        alone = encoder(Padded(batch.values[row : row + 1, :length], batch.lengths[row : row + 1]))
+    for row in range(len(batch.lengths)):
+        alone = encoder(one_row(batch, row))
         wrong = f"row {row} has other states in a batch than alone: rows see each other, or padding"
         require_same(alone.states[0], memory.states[row, : memory.lengths[row]], wrong)
         wrong = f"row {row} has another memory.final in a batch than alone"
@@ -59,7 +59,8 @@ def a_batch_is_its_sources_one_by_one(encoder: Encoder) -> None:
 def every_parameter_gets_a_gradient(encoder: Encoder) -> None:
     encoder.train()  # some weights scale noise, of which there is none outside training
     memory = encoder(source_for(encoder))
-    loss = memory.states[memory.mask].pow(2).sum() + memory.states[memory.mask].sum() + memory.final["summary"].sum()
+    states = [each.states[each.mask] for each in (memory, *memory.parts.values())]
+    loss = sum(each.pow(2).sum() + each.sum() for each in states) + memory.final["summary"].sum()
     loss.backward()
     require_gradients(encoder)
 

@@ -26,7 +26,8 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "unk": UNK,
     "written": (0, 1, 2, 3, 8, 1, 5, 4, 6),
     "source_vocabulary": VOCABULARY,
-    "shape": (8, 8, 3),  # of pictures
+    "shape": (8, 8, 3),  # of pictures and frames
+    "inputs": {"": {"shape": (8, 8, 3)}, "sound": {"features": FEATURES}},  # of a source
     "memory_size": 8,
     "query_size": 8,
     "input_size": 6,
@@ -57,6 +58,7 @@ def build(part: Callable[..., Any], **settings: Any) -> Any:
             checked_memory_size=settings.get("memory_size", SMALL["memory_size"]),
             checked_with_vectors=reads_vectors,
             checked_shape={**small, **settings}.get("shape"),
+            checked_inputs="inputs" in small,
         )
     return made
 
@@ -114,6 +116,13 @@ def pictures(count: int, shape: tuple[int, int, int]) -> Padded:
     return Padded(values, torch.full((count,), shape[0]))
 
 
+def films(lengths: tuple[int, ...], shape: tuple[int, int, int]) -> Padded:
+    """Random pixels from 0 to 255, so many frames of them; there is noise beyond the end."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(256, (len(lengths), max(lengths), *shape), generator=generator, dtype=torch.uint8)
+    return Padded(values, torch.tensor(lengths))
+
+
 def stories(lengths: tuple[int, ...] = (5, 3, 1), width: int = 4) -> Padded:
     """Tables of tokens: one row per sentence, each of one word or more."""
     generator = torch.Generator().manual_seed(0)
@@ -139,8 +148,11 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
 
     For a decoder that copies, some tokens are unknown, one of them twice.
     """
+    if isinstance(part, Encoder) and vars(part).get("checked_inputs"):
+        lips = films(lengths, SMALL["inputs"][""]["shape"])
+        return replace(lips, parts={"sound": vectors(tuple(reversed(lengths)))})
     if isinstance(part, Encoder) and (shape := vars(part).get("checked_shape")) is not None:
-        return pictures(len(lengths), shape)
+        return films(lengths, shape) if part.reads == "films" else pictures(len(lengths), shape)
     if refuses(part, nested="", divided=""):
         return stories(lengths) if refuses(part, nested="", divided="turn") else dialogues(lengths)
     if part.checked_with_vectors:
@@ -149,6 +161,20 @@ def source_for(part: Encoder | Decoder, lengths: tuple[int, ...] = (5, 3, 1)) ->
     if getattr(part, "unknown", None) is not None:
         tokens.values[:1, [0, 3]], tokens.values[:1, 2:3] = VOCABULARY, VOCABULARY + 2
     return tokens
+
+
+def longer(batch: Padded) -> Padded:
+    """The same sources with more padding, which is not zero."""
+    values = torch.cat([batch.values, torch.full_like(batch.values, 5)], dim=1)
+    return Padded(values, batch.lengths, {name: longer(part) for name, part in batch.parts.items()})
+
+
+def one_row(batch: Padded, row: int) -> Padded:
+    """One source without its padding."""
+    values = batch.values[row : row + 1, : int(batch.lengths[row])]
+    return Padded(
+        values, batch.lengths[row : row + 1], {name: one_row(part, row) for name, part in batch.parts.items()}
+    )
 
 
 def counted(part: Encoder, batch: Padded) -> list[int]:
@@ -163,7 +189,7 @@ def refuses(part: Encoder | Decoder, **source: str) -> bool:
     if not isinstance(part, Encoder):
         return False
     try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(shape=None, **source)))  # type: ignore[arg-type]
+        part.suit(SimpleNamespace(source=SimpleNamespace(shape=None, moving=False, parts={}, **source)))  # type: ignore[arg-type]
     except ValueError:
         return True
     return False
@@ -183,7 +209,9 @@ def unprepared(decoder: Decoder, lengths: tuple[int, ...] = (5, 3, 1), seed: int
     states = torch.randn(len(lengths), max(lengths), size, generator=generator, dtype=torch.float64)
     summary = torch.randn(len(lengths), size, generator=generator, dtype=torch.float64)
     read = source_for(decoder, lengths) if decoder.reads_source else None
-    parts = {} if read is None else {"source": Memory(read.values, read.lengths)}
+    sound = torch.randn(len(lengths), max(lengths), size, generator=generator, dtype=torch.float64)
+    parts = {"sound": Memory(sound, torch.tensor(lengths[::-1]))}  # another input, to which some attend as well
+    parts |= {} if read is None else {"source": Memory(read.values, read.lengths)}
     if isinstance(decoder, Head):  # may answer with words of a document, of which there are more than sentences
         words = source(tuple(2 * length + 1 for length in lengths))
         known = torch.randn(*words.values.shape, size, generator=generator, dtype=torch.float64)

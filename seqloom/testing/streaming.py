@@ -9,7 +9,7 @@ import torch
 
 from seqloom.contracts import Encoder
 from seqloom.testing.claims import require, require_same
-from seqloom.testing.small import source, tensors, vectors
+from seqloom.testing.small import source_for, tensors
 from seqloom.types import Memory, Padded
 
 
@@ -75,7 +75,7 @@ def a_stream_without_an_end_takes_no_more_memory(encoder: Encoder) -> None:
 
 def _whole(encoder: Encoder, rows: int, length: int) -> Padded:
     """Rows of one length: streams are in step."""
-    return vectors((length,) * rows) if encoder.checked_with_vectors else source((length,) * rows)
+    return source_for(encoder, (length,) * rows)
 
 
 def _piece(batch: Padded, begin: int, end: int) -> Padded:

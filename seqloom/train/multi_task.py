@@ -18,14 +18,12 @@ from seqloom.config.build import join_models
 from seqloom.config.multi_task import share_of
 from seqloom.config.recipes import Recipe
 from seqloom.contracts import Codec, Objective, Task
-from seqloom.data.batching import Plan
+from seqloom.data.batching import ROUNDS, Plan, join_batches
 from seqloom.data.corpus import Corpus
 from seqloom.data.dataset import Dataset
 from seqloom.nn.model import Model
 from seqloom.nn.multi_task import MultiTask
 from seqloom.types import Batch, Loss
-
-ROUNDS = 1_000_000  # epochs of one task within one epoch of all are numbered from this times the epoch
 
 
 class Corpora:
@@ -80,7 +78,7 @@ class Tasks(Task):
                 ours = ours + self.batches_of(name, lengths, tokens, seed, epoch * ROUNDS + again)
             batches += ours[:count]
         order = np.random.default_rng((seed, epoch)).permutation(len(batches))
-        return as_plan([batches[place] for place in order])
+        return join_batches([batches[place] for place in order])
 
     def counts(self, natural: dict[str, int]) -> dict[str, int]:
         """How many batches of each task an epoch has: at least one of each."""
@@ -107,7 +105,7 @@ class Tasks(Task):
             rows = np.flatnonzero(lengths[:, 2] == number)
             plan = task.in_order(lengths[rows, :2], tokens)
             batches += [rows[plan[place]] for place in range(len(plan))]
-        return as_plan(batches)
+        return join_batches(batches)
 
     def collate(self, corpus: Corpora, rows: np.ndarray) -> Batch:
         name, own = corpus.find(rows)
@@ -135,11 +133,6 @@ class Tasks(Task):
     def higher_is_better(self, name: str) -> bool:
         task, _, metric = name.rpartition("/")
         return metric != "loss" and self.tasks[task].higher_is_better(metric)
-
-
-def as_plan(batches: list[np.ndarray]) -> Plan:
-    bounds = np.cumsum([0, *map(len, batches)])
-    return Plan(np.concatenate(batches), np.stack([bounds[:-1], bounds[1:]], axis=1))
 
 
 class EachTask(Objective):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,10 +60,13 @@ class Outcome:
 
 
 class Standard(io.TextIOWrapper):
-    """Standard input with given bytes."""
+    """Standard input with given bytes: a file, so that it has a descriptor too."""
 
     def __init__(self, content: bytes):
-        super().__init__(io.BytesIO(content), encoding="utf-8")
+        file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this
+        file.write(content)
+        file.seek(0)
+        super().__init__(file, encoding="utf-8")
 
 
 Command = Callable[..., Outcome]

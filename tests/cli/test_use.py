@@ -24,6 +24,7 @@ from seqloom.cli.main import VERBS, app
 from seqloom.config.complete import complete
 from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.catalogue import write_examples
+from seqloom.data.generators.mouths import mouths
 from seqloom.data.generators.scenes import scenes
 from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
@@ -34,12 +35,12 @@ RECIPES = [
     "adding", "addition", "arithmetic", "arithmetic-text", "babi", "captions-attention", "captions-first",
     "captions-start", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates", "delaunay", "delayed-copy",
     "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer",
-    "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "modes", "multi-model", "multi30k-byte-net",
-    "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts", "multi30k-lstm", "multi30k-online",
-    "multi30k-transformer", "music", "parity", "parsing", "piecewise", "pointer-generator", "rare-words",
-    "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots", "sorting", "speech-attention",
-    "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags", "text-adaptive", "text-gpt",
-    "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
+    "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "lips", "lips-and-sound", "lips-ctc", "modes",
+    "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
+    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise",
+    "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
+    "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
+    "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -56,6 +57,12 @@ def recordings() -> Path:
     for number in range(8):
         soundfile.write(f"{number}.wav", chance.normal(0, 0.1, 6000), 8000)
     return tsv("sounds.tsv", [(f"{number}.wav", f"{number} {number + 1}") for number in range(8)])
+
+
+def filmed() -> Path:
+    """Films of generated mouths, and what they say."""
+    write_examples(Path("mouths.tsv"), mouths(12, words=2))
+    return Path("mouths.tsv")
 
 
 def captioned() -> Path:
@@ -193,6 +200,8 @@ class TestTraining:
             data, verb, stdin = tsv("trees.tsv", words), "predict", "a ( 3\n"
         elif full["task"].get("source", {}).get("type") == "image":
             data, verb, stdin = captioned(), "predict", "scenes/000003.png\n"
+        elif full["task"].get("source", {}).get("type") == "video":
+            data, verb, stdin = filmed(), "predict", "mouths/000003.npz\n"
         elif full["task"]["target"]["type"] == "places":
             points = [f"0.1,0.2 0.9,0.{number} 0.{number},0.8 0.5,0.5" for number in range(1, 9)]
             data, verb, stdin = tsv("places.tsv", [(each, "0 1 2") for each in points]), "predict", f"{points[0]}\n"

@@ -220,6 +220,15 @@ def test_paths_of_pictures_are_captioned() -> None:
     assert "names of pictures" in choice.saw
 
 
+@pytest.mark.parametrize("ending", ["mp4", "NPZ", "webm"])
+def test_paths_of_films_are_read_from_the_lips(ending: str) -> None:
+    choice = choice_for([(f"clips/{number}.{ending}", f"place red at {number % 3} now") for number in range(30)])
+    assert choice.recipe == "lips"
+    assert "task.source.size=48" in choice.settings
+    assert "names of films" in choice.saw
+    complete(override(read_recipe("lips"), choice.settings), "lips", False)
+
+
 @pytest.mark.parametrize("recipe", automatic.ALTERNATIVES)
 def test_what_is_worth_a_try_is_a_recipe(recipe: str) -> None:
     name, *settings = automatic.ALTERNATIVES[recipe][0].replace(" --set ", "\n").split("\n")

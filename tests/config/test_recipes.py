@@ -606,7 +606,8 @@ class TestToolkit:
             asked = {
                 name for name, each in parameters(part).items() if each.default is ABSENT and slot(each.annotation)
             }
-            needed = dict.fromkeys(asked, "text")
+            of = {name: slot(parameters(part)[name].annotation) for name in asked}
+            needed = {name: {} if place.table else "text" for name, place in of.items()}
             full = fill_part(folder, {"type": name, **needed}, name, trust=False)
             assert fill_part(folder, full, name, trust=False) == full
             assert full["type"] == name

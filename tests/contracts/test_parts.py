@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from seqloom import metrics
 from seqloom.config.discovery import parts
 from seqloom.contracts import Head, Online
+from seqloom.data.codecs.audio import Audio
 from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.banned import Banned
 from seqloom.search.constraints.length import MinimumLength
@@ -40,6 +41,8 @@ CONSTRAINTS: dict[str, tuple[type, dict[str, Any]]] = {
 }
 SOUNDS = [np.random.default_rng(seed).normal(size=2000 + 400 * seed).astype(np.float32) / 8 for seed in range(3)]
 PICTURES = [np.random.default_rng(size).integers(0, 256, (size, 7, 3), dtype=np.uint8) for size in (5, 8, 12)]
+FILMS = [np.random.default_rng(count).integers(0, 256, (count, 9, 7), dtype=np.uint8) for count in (4, 1, 6)]
+TALKING = [{"frames": film, "fps": 50.0, "sound": sound, "rate": 8000} for film, sound in zip(FILMS, SOUNDS)]
 CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "text": {
         "char": {"units": "char"},
@@ -57,6 +60,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "image": {
         "plain": {"examples": PICTURES, "size": 8},
         "grey, padded": {"examples": PICTURES, "size": 6, "width": 9, "grey": True, "fit": "pad"},
+    },
+    "video": {
+        "plain": {"examples": FILMS, "size": 8},
+        "in colour, with sound": {"examples": TALKING, "size": 6, "width": 9, "grey": False, "sound": Audio(rate=8000)},
     },
     "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
     "dialogue": {
@@ -180,7 +187,7 @@ STREAMING = {
 
 
 def test_some_encoders_of_every_kind_stream() -> None:
-    assert {name.split("-")[0] for name in STREAMING} == {"chunked", "convolution", "pyramidal", "recurrent"}
+    assert {name.split("-")[0] for name in STREAMING} == {"chunked", "convolution", "pyramidal", "recurrent", "video"}
 
 
 @pytest.mark.parametrize("name", STREAMING)

@@ -8,6 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching import in_order, plan
+from seqloom.data.codecs.text import Text
+from seqloom.errors import SeqloomError
+from seqloom.tasks.pairs import Pairs
 
 
 def sentences(count):
@@ -95,3 +98,31 @@ def test_a_million_examples_are_planned_in_seconds():
     begin = time.process_time()
     assert len(plan(lengths, 4096, 1, 0).rows) == 1_000_000
     assert time.process_time() - begin < 5
+
+
+# -- curricula
+
+
+def test_the_first_epochs_of_a_curriculum_have_short_targets_only_and_as_many_batches():
+    lengths = sentences(3000)
+    task = Pairs(target=Text(), curriculum=(10, 20, 0))
+    whole = len(plan(lengths, 2000, 1, 0))
+    for epoch, longest in enumerate((10, 20)):
+        found = task.plan(lengths, 2000, 1, epoch)
+        rows, counts = np.unique(found.rows, return_counts=True)
+        assert len(found) == whole
+        assert lengths[found.rows, 1].max() == longest
+        assert set(rows) == set(np.flatnonzero(lengths[:, 1] <= longest))  # each of them
+        assert counts.max() - counts.min() <= 2  # equally often, but for the last round
+        for batch in batches_list(found):
+            assert len(batch) * width(lengths[batch]).max() <= 2000
+    for epoch in (2, 3):
+        assert batches_list(task.plan(lengths, 2000, 1, epoch)) == batches_list(plan(lengths, 2000, 1, epoch))
+
+
+def test_a_curriculum_shorter_than_every_target_is_refused():
+    lengths = np.full((5, 2), 9, dtype=np.int32)
+    with pytest.raises(SeqloomError, match=r"task.curriculum: no target has 8 tokens or fewer; the shortest has 9"):
+        Pairs(target=Text(), curriculum=(8,)).plan(lengths, 100, 1, 0)
+    with pytest.raises(ValueError, match=r"curriculum = \[-1\]"):
+        Pairs(target=Text(), curriculum=(-1,))

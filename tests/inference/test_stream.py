@@ -156,7 +156,7 @@ def test_a_text_is_written_as_it_is_read_a_line_a_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys.stdin, "fileno", lambda: 0, raising=False)
     told = []
-    stream_input(model.stream, sound=False, as_json=False, timing=told.append)
+    stream_input(model.stream, None, as_json=False, timing=told.append)
     answers = dict(zip(["abcab", "ffeedc"], model.predict(["abcab", "ffeedc"])))
     assert capsys.readouterr().out == "".join(answers.get(source, "") + "\n" for source in sources)
     assert len(told) == 2

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
+from io import BytesIO
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_type_hints
@@ -63,25 +64,35 @@ def make_examples(name: str, count: int, seed: int, settings: dict[str, Any], sk
 
 
 def write_examples(path: Path, examples: list[Example], first: int = 0) -> None:
-    """A file of examples. Pictures are PNG files in a folder of its name beside it, numbered from `first`.
+    """A file of examples. Pictures and films are files in a folder of its name beside it, numbered from `first`.
 
     The file itself is written last: where it is, everything is.
     """
-    if any(isinstance(each.source, np.ndarray) for each in examples):
+    if any(isinstance(each.source, (np.ndarray, dict)) for each in examples):
         folder = path.parent / path.stem
         folder.mkdir(parents=True, exist_ok=True)
         named = []
         for number, example in enumerate(examples, first):
-            (folder / f"{number:06}.png").write_bytes(png(example.source))
-            named.append(replace(example, source=f"{folder.name}/{number:06}.png"))
+            suffix, content = as_file(example.source)
+            (folder / f"{number:06}{suffix}").write_bytes(content)
+            named.append(replace(example, source=f"{folder.name}/{number:06}{suffix}"))
         examples = named
     replace_file(path, as_lines(examples).encode())
 
 
+def as_file(source: np.ndarray | dict[str, Any]) -> tuple[str, bytes]:
+    """How the name of a file ends that holds a picture or a film, and its content."""
+    if isinstance(source, np.ndarray):
+        return ".png", png(source)
+    file = BytesIO()
+    np.savez_compressed(file, **source)
+    return ".npz", file.getvalue()
+
+
 def as_lines(examples: list[Example]) -> str:
     """The lines of a file: a source, a tab and a target, or the text of a language model."""
-    if any(isinstance(each.source, np.ndarray) for each in examples):
-        raise SeqloomError("these sources are pictures, which are written as files: name a table with --out")
+    if any(isinstance(each.source, (np.ndarray, dict)) for each in examples):
+        raise SeqloomError("these sources are pictures or films, which are written as files: name a table with --out")
     return "".join(
         f"{each.target}\n" if each.source is None else f"{each.source}\t{each.target}\n" for each in examples
     )

@@ -18,14 +18,14 @@ export function imageView({ image, source, hypotheses }, selection) {
 
   /* The picture, each place under a veil that is the thinner, the more attention it has. */
   function seen(name, weights, titled) {
-    const [wide, high] = [image.columns, image.rows].map((count) => 100 * count);
+    const width = 100 * image.aspect, wide = width * image.columns, high = 100 * image.rows;
     const drawing = draw("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": name });
     const size = { width: wide, height: high, preserveAspectRatio: "none" };
     drawing.append(draw("image", { href: image.uri, ...size }));
     const largest = Math.max(...weights) || 1;
     weights.forEach((weight, place) => {
-      const x = 100 * (place % image.columns), y = 100 * Math.floor(place / image.columns);
-      const veil = draw("rect", { class: "veil", x, y, width: 100, height: 100 });
+      const x = width * (place % image.columns), y = 100 * Math.floor(place / image.columns);
+      const veil = draw("rect", { class: "veil", x, y, width, height: 100 });
       veil.setAttribute("fill-opacity", DARKEST * (1 - weight / largest));
       if (titled) veil.append(draw("title", {}, `${source[place]}: ${percent(weight)}`));
       drawing.append(veil);
@@ -40,7 +40,7 @@ export function imageView({ image, source, hypotheses }, selection) {
     whole.replaceChildren(seen(weights.length ? `Attention of ${label(tokens[token])}` : "The input", weights, true));
     if (!weights.length) return;
     const most = weights.indexOf(Math.max(...weights));
-    readout.textContent = `${attends(tokens[token], "most to", source[most], weights[most])} (row, column)`;
+    readout.textContent = `${attends(tokens[token], "most to", source[most], weights[most])}${image.names.length ? "" : " (row, column)"}`;
   }
 
   selection.onHypothesis.push(() => {

@@ -116,7 +116,7 @@ class MemberEncoders(Encoder):
         self.members = cast(Sequence[Encoder], nn.ModuleList(members))
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
-        own = list(source.parts.values())
+        own = [part for name, part in source.parts.items() if name.isdecimal()]  # others are inputs, such as sound
         sources = own or [source] * len(self.members)
         found = [encoder(each, attention) for encoder, each in zip(self.members, sources, strict=True)]
         first = found[0]

@@ -14,7 +14,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Encoder, Task
+from seqloom.contracts import Encoder
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import Memory, Padded
 
@@ -29,6 +29,7 @@ class Image(Encoder):
     """
 
     modality = ()
+    reads = "pictures"
     grid: tuple[int, int]
 
     def __init__(
@@ -65,10 +66,6 @@ class Image(Encoder):
         for layer in self.modules():
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-
-    def suit(self, task: Task) -> None:
-        if task.source is not None and task.source.shape is None:
-            raise ValueError('reads pictures: set task.source.type = "image"')
 
     def count_states(self, length: int) -> int:
         return self.grid[0] * self.grid[1]

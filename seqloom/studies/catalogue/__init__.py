@@ -5,6 +5,7 @@ from seqloom.studies.catalogue.copying import STUDIES as COPYING
 from seqloom.studies.catalogue.dialogue import STUDIES as DIALOGUE
 from seqloom.studies.catalogue.experts import STUDIES as EXPERTS
 from seqloom.studies.catalogue.front_door import STUDIES as FRONT_DOOR
+from seqloom.studies.catalogue.lips import STUDIES as LIPS
 from seqloom.studies.catalogue.multi_model import STUDIES as MULTI_MODEL
 from seqloom.studies.catalogue.objectives import STUDIES as OBJECTIVES
 from seqloom.studies.catalogue.online import STUDIES as ONLINE
@@ -32,6 +33,7 @@ STUDIES: dict[str, Study] = {
     **ONLINE,
     **POINTS,
     **PICTURES,
+    **LIPS,
     **COPYING,
     **SUMMARIES,
     **STORIES,

@@ -54,7 +54,7 @@ def attack(number: int, folder: Path) -> str | None:
         if streams:
             wait = None if model.model.decoder.online else 2
             return lines_match(
-                content, folder, lambda: stream_input(lambda: model.stream(wait=wait), False, False, None)
+                content, folder, lambda: stream_input(lambda: model.stream(wait=wait), None, False, None)
             )
         asked = {**OPTIONS, **WAYS[way]}
         as_json = way in ("n-best", "attention")
