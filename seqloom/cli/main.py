@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 
@@ -24,7 +24,7 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "evaluate": ("evaluate", "Measure a run on pairs by the metrics of its task; prints JSON."),
     "score": ("evaluate", "Print the log-probability of each pair."),
     "chat": ("chat", "Talk to a run: it answers each line from the turns before."),
-    "stream": ("stream", "Write while the input is still arriving: sound as a WAV stream, or text."),
+    "stream": ("stream", "Write while the input is still arriving: sound as a WAV stream, films by name, or text."),
     "generate": ("generate", "Generate texts, music or signals with a language model."),
     "explain": ("explain", "Show why a run answers as it does, in the terminal and on a page."),
     "diagnose": ("diagnose", "Say what is wrong with a run, with figures, and what to try next."),
@@ -108,6 +108,14 @@ def main() -> None:
             context = getattr(error, "ctx", None)
             see = f"{context.command_path if context else 'seqloom'} --help"
             raise SeqloomError(f"{error.format_message()} (see {see})") from error
-        return code if isinstance(code, int) else 0  # an Exit comes back as its code
+        code = code if isinstance(code, int) else 0  # an Exit comes back as its code
+        return leave(code) if "TORCHELASTIC_RUN_ID" in os.environ else code
 
     in_one_line(run)
+
+
+def leave(code: int) -> NoReturn:
+    """End a process of torchrun at once: threads of torch that run while it exits would abort it now and then."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

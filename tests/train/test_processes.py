@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import seqloom
+from seqloom.cli.main import leave
 from seqloom.errors import SeqloomError
 from seqloom.storage import weights
 from seqloom.storage.run import Run
@@ -141,3 +142,4 @@ if __name__ == "__main__":
     except SeqloomError as problem:
         print(problem, flush=True)
     processes.end()
+    leave(0)
