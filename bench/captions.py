@@ -56,15 +56,8 @@ class BareModel(nn.Module):
 
     def __init__(self, ours: Model):
         super().__init__()
-        encoder: Any = ours.encoder
         decoder: Any = ours.decoder
-        self.patches = same(encoder.patches)
-        self.blocks = nn.ModuleList(
-            nn.ModuleList(map(same, (*each.norms, each.first, each.second, each.shortcut))) for each in encoder.blocks
-        )
-        self.norm = same(encoder.norm)
-        self.places = nn.Parameter((encoder.rows[:, None] + encoder.columns).detach().flatten(0, 1).clone())
-        self.dense, self.embedding = copied(encoder.dense), copied(decoder.embedding)
+        self.pictures, self.embedding = BarePictures(ours.encoder, DROPOUT / 2), copied(decoder.embedding)
         self.start = copied(decoder.bridging)
         self.lstm = nn.LSTM(EMBEDDED, SIZE, batch_first=True)
         self.lstm.load_state_dict(decoder.stack.cells[0].kernel.state_dict())
@@ -73,22 +66,40 @@ class BareModel(nn.Module):
         self.key, self.energy = copied(decoder.attention.key), nn.Parameter(decoder.attention.energy.weight[0].detach())
         self.join, self.output = copied(decoder.join), copied(decoder.output)
 
-    def drop(self, values: Tensor, p: float = DROPOUT) -> Tensor:
-        return functional.dropout(values, p, self.training)
+    def drop(self, values: Tensor) -> Tensor:
+        return functional.dropout(values, DROPOUT, self.training)
 
     def forward(self, pictures: Tensor, inputs: Tensor) -> Tensor:
-        values = self.patches((pictures.float() / SCALE - 1).permute(0, 3, 1, 2))
-        for before, between, first, second, shortcut in self.blocks:  # type: ignore[misc]
-            change = second(between(first(before(values).relu())).relu())
-            values = shortcut(values) + change
-        features = self.norm(values).relu().flatten(2).transpose(1, 2)  # (B, h * w, size)
-        states = self.drop(features + self.places, DROPOUT / 2)
-        summary = self.drop(self.dense(states.flatten(1)).relu(), DROPOUT / 2)
+        states, summary = self.pictures(pictures.float().permute(0, 3, 1, 2))
         hidden, cell = torch.tanh(self.start(summary))[None].chunk(2, dim=-1)
         outputs, _ = self.lstm(self.drop(self.embedding(inputs)), (hidden.contiguous(), cell.contiguous()))
         scores = torch.tanh(self.query(outputs)[:, :, None] + self.key(states)[:, None]) @ self.energy  # (B, U, h * w)
         context = scores.softmax(-1) @ states
         return self.output(self.drop(torch.tanh(self.join(torch.cat([context, outputs], dim=-1)))))
+
+
+class BarePictures(nn.Module):
+    """Pictures (B, C, H, W) -> states (B, h * w, size) and summary (B, size)."""
+
+    def __init__(self, ours: Any, dropout: float = 0.0):
+        super().__init__()
+        self.patches = same(ours.patches)
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(map(same, (*each.norms, each.first, each.second, each.shortcut))) for each in ours.blocks
+        )
+        self.norm, self.dense, self.dropout = same(ours.norm), copied(ours.dense), dropout
+        self.places = nn.Parameter((ours.rows[:, None] + ours.columns).detach().flatten(0, 1).clone())
+
+    def drop(self, values: Tensor) -> Tensor:
+        return functional.dropout(values, self.dropout, self.training)
+
+    def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        values = self.patches(pictures / SCALE - 1)
+        for before, between, first, second, shortcut in self.blocks:  # type: ignore[misc]
+            change = second(between(first(before(values).relu())).relu())
+            values = shortcut(values) + change
+        states = self.drop(self.norm(values).relu().flatten(2).transpose(1, 2) + self.places)
+        return states, self.drop(self.dense(states.flatten(1)).relu())
 
 
 def same(layer: nn.Module) -> nn.Module:
@@ -122,14 +133,15 @@ def random_batch(shape: tuple[int, int, int] = SHAPE, rows: int = ROWS, words: i
     ).to("cpu")
 
 
-def updates(batch: Batch, ours: Model, bare: BareModel) -> dict[str, Any]:
-    """One update each."""
+def updates(batch: Batch, ours: Model, bare: nn.Module) -> dict[str, Any]:
+    """One update each. The bare model takes the inputs of the source, and those of the decoder."""
     assert batch.source is not None
-    pictures, inputs, targets = batch.source.values, batch.inputs.values, batch.targets.values
+    source, targets = [batch.source, *batch.source.parts.values()], batch.targets.values
+    given = [*(each.values for each in source), batch.inputs.values]
     objective = CrossEntropy(label_smoothing=SMOOTHING).train()
 
     def loss_of_bare() -> Tensor:
-        scores = bare(pictures, inputs).flatten(0, 1)
+        scores = bare(*given).flatten(0, 1)
         return functional.cross_entropy(scores, targets.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
 
     losses: dict[str, Any] = {

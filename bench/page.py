@@ -268,6 +268,10 @@ def captions(record: Record, name: str, images: Path) -> list[str]:
     return beside_bare_loop(record, "Captions compared with a bare loop", "pictures")
 
 
+def lips(record: Record, name: str, images: Path) -> list[str]:
+    return beside_bare_loop(record, "Lip reading with sound compared with a bare loop", "frames")
+
+
 def beside_bare_loop(record: Record, title: str, unit: str) -> list[str]:
     lines = heading(title, record)
     lines += [f"Processor time of a batch; {record['shape']}.", ""]
@@ -334,6 +338,7 @@ SECTIONS = {
     "experts": experts,
     "conv": convolutions,
     "captions": captions,
+    "lips": lips,
     "stream": streaming,
     "engines": engines,
 }

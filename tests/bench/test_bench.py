@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import captions, conv_s2s, experts, gates, lattice, measuring, objectives, pairs, pointer, stream
+from bench import captions, conv_s2s, experts, gates, lattice, lips, measuring, objectives, pairs, pointer, stream
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -242,6 +242,17 @@ def test_the_bare_captions_are_ours_and_their_speeds_are_on_the_page(tmp_path: P
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "pictures/s" in page
     assert "speed, relative to the bare loop, training >= 1: met (1.5)" in page
+
+
+def test_the_bare_lip_reader_is_ours() -> None:
+    batch = lips.random_batch(rows=3, frames=9)
+    ours, bare = lips.models()
+    assert batch.source is not None
+    expected = ours.eval()(batch).scores[batch.targets.mask]
+    given = (batch.source.values, batch.source.parts["sound"].values, batch.inputs.values)
+    torch.testing.assert_close(bare.eval()(*given)[batch.targets.mask], expected, atol=1e-5, rtol=1e-4)
+    measured = conv_s2s.compare(captions.updates(batch, ours, bare), 27, 1, "frames")
+    assert measured["Seqloom"]["ratio"] > 0
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
