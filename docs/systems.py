@@ -193,6 +193,8 @@ Captions, features as the first state | 004 | nn/encoders/image.py | | captions-
 Captions, features as the first input | 004 | nn/layers/bridge.py | Vinyals | captions-first | scenes / first input
 Captions, attention over the picture | 000, 004 | nn/encoders/image.py | Xu | captions-attention | scenes / attention
 Captions of photographs | 004 | nn/encoders/image.py | Xu | captions-attention | flickr / attention
+PixelCNN | 000 | nn/layers/pixel_cnn.py | | pixels | binary-digits / plain / nats
+PixelCNN, gated | 000 | nn/layers/pixel_cnn.py | Vinyals | pixels | binary-digits / gated / nats
 ## Films
 Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
 Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
@@ -217,7 +219,7 @@ SpecAugment | - | data/codecs/spec_augment.py | | | $ train speech-ctc
 
 # Named in the lectures and not in the package yet.
 MISSING = """
-PixelCNN, PixelRNN | van den Oord et al. 2016 | 000
+PixelRNN (Row LSTM, Diagonal BiLSTM) | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000

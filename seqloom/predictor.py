@@ -26,6 +26,7 @@ from seqloom.storage.weights import weights_of
 
 if TYPE_CHECKING:
     from seqloom.explain.record import Explanation
+    from seqloom.inference.completion import Completion
 
 
 class Predictor(BasePredictor):
@@ -82,9 +83,15 @@ class Predictor(BasePredictor):
         """A source as it arrives: `feed` it, and read what is certain. Options: wait, lm, lm_weight, a search's."""
         return Stream(self.system, **options)
 
-    def generate(self, count: int = 1, *, prefix: Any = None, **options: Any) -> list[Any]:
-        """Texts of a language model: from nothing, or continued from a prefix."""
-        return generate(self.system, count, prefix=prefix, **options)
+    def generate(self, count: int = 1, *, source: Any = None, prefix: Any = None, **options: Any) -> list[Any]:
+        """Texts, pictures or series, from nothing or continued from a prefix; for a source, where there is one."""
+        return generate(self.system, count, source=source, prefix=prefix, **options)
+
+    def complete(self, picture: Any, **options: Any) -> tuple[Any, list[Completion]]:
+        """What is kept of a picture; then it and completions of it. Options: keep, count, source, a sampling's."""
+        from seqloom.inference.completion import complete_picture
+
+        return complete_picture(self.system, picture, **options)
 
     def score(self, pairs: Iterable[Any]) -> list[float]:
         """The log-probability of each target given its source; a language model takes the targets alone."""

@@ -117,6 +117,14 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "language model": {"memory_size": 0},
         "of two, narrow": {"kernel": 2, "size": 6, "tied": False},  # of one would forget all tokens but the last
     },
+    ("decoders", "pixel_cnn"): {
+        "plain": {"style": "plain"},
+        "plain, language model": {"style": "plain", "memory_size": 0, "layers": 3, "size": 24},
+        "language model, wide": {"memory_size": 0, "canvas": (2, 3, 1), "kernel": 5},
+        "in colour": {"canvas": (3, 1, 3), "size": 12, "hidden": 24, "layers": 3, "first_kernel": 3},
+        "plain, in colour": {"canvas": (3, 1, 3), "size": 24, "hidden": 24, "style": "plain", "first_kernel": 3},
+        "of single pixels above the first layer": {"kernel": 1, "canvas": (4, 3, 1)},
+    },
     ("decoders", "byte_net"): {
         "language model": {"memory_size": 0},
         "on the summary": {"condition": "summary", "tied": True},

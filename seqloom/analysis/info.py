@@ -233,6 +233,8 @@ def info_on_random_examples(name: str, system: System, source: Any, target: Any,
 def typical(codec: Codec, labels: bool = False) -> Any:
     """In place of a codec that has not been fitted: as many tokens as the recipe sets, or a few labels."""
     plain = stand_in(codec)
+    if codec.canvas is not None:
+        return codec
     if codec.shape is not None:
         parts = {name: typical(part) for name, part in codec.parts.items()}
         return SimpleNamespace(vocabulary=None, features=None, shape=codec.shape, moving=codec.moving, parts=parts)

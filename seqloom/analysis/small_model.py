@@ -29,7 +29,7 @@ WORDS = (3,)  # of a sentence, where sources are stories
 # One object each, so that source and target may share embeddings.
 TOKENS: Any = SimpleNamespace(vocabulary=11, features=None, shape=None)
 VECTORS: Any = SimpleNamespace(vocabulary=None, features=2, shape=None)
-PICTURE = (16, 16)  # height and width
+PICTURE, CANVAS = (16, 16), (3, 2)  # height and width of a picture, as a source and as an output
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
 
 def stand_in(codec: Codec | None) -> Any:
     """In place of a codec that has not been fitted: a few tokens, vectors of two components, or small pictures."""
+    if codec is not None and codec.canvas is not None:
+        return SimpleNamespace(**vars(TOKENS), canvas=(*CANVAS, codec.canvas[2]))
     if codec is not None and codec.shape is not None:
         parts = {name: stand_in(part) for name, part in codec.parts.items()}
         return SimpleNamespace(

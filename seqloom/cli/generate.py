@@ -15,8 +15,9 @@ from seqloom.errors import SeqloomError
 @click.command()
 @options.runs
 @options.task
+@click.option("--source", help="What to write for, where the run reads a source, such as a class.")
 @click.option("--prefix", help="Text to continue from.")
-@click.option("--count", type=click.IntRange(min=1), default=1, help="How many texts.")
+@click.option("--count", type=click.IntRange(min=1), default=1, help="How many texts, pictures or series.")
 @click.option("--temperature", type=float, help="Below 1 safer, above 1 more varied.")
 @click.option("--top-k", type=click.IntRange(min=0), help="Draw from the k likeliest tokens only.")
 @click.option("--top-p", type=float, help="Draw from the likeliest tokens of this joint probability.")
@@ -24,7 +25,9 @@ from seqloom.errors import SeqloomError
 @click.option("--maximum-length", type=click.IntRange(min=1), help="Tokens at most, the prefix included.")
 @click.option("--seed", type=int, help="For the same texts again.")
 @click.option(
-    "--out", type=options.FILE, help="The file to write: music as .mid, signals as .wav; several are numbered."
+    "--out",
+    type=options.FILE,
+    help="The file to write: pictures in one .png; music as .mid, signals as .wav, where several are numbered.",
 )
 @options.geometric
 @options.device
@@ -33,6 +36,7 @@ from seqloom.errors import SeqloomError
 def generate(
     runs: tuple[Path, ...],
     task: str,
+    source: str | None,
     prefix: str | None,
     count: int,
     geometric: bool,
@@ -42,8 +46,9 @@ def generate(
     out: Path | None,
     **given: Any,
 ) -> None:
-    """Generate texts, music or signals with a language model."""
+    """Generate texts, pictures, music or signals with a language model."""
     from seqloom.compute.threads import choose_threads
+    from seqloom.data.codecs.pictures import side_by_side
     from seqloom.predictor import Predictor
     from seqloom.storage.files import replace_file
 
@@ -55,7 +60,7 @@ def generate(
         options.check_file(out, f"new{codec.suffix or '.txt'}")
         if codec.suffix and out.suffix.lower() != codec.suffix:
             raise SeqloomError(f"--out {out}: this run writes {codec.suffix} files; expected a name that ends so")
-    found = model.generate(count, prefix=prefix, **chosen)
+    found = model.generate(count, source=source, prefix=prefix, **chosen)
     lines = [each if isinstance(each, str) else codec.line(each) for each in found]
     if out is None:
         for line in lines:
@@ -64,6 +69,10 @@ def generate(
     if not codec.suffix:
         replace_file(out, "".join(f"{line}\n" for line in lines).encode())
         note(f"{count:,} texts are in {out}.")
+        return
+    if codec.canvas is not None:
+        replace_file(out, codec.to_file(side_by_side(found)))
+        note(f"{count:,} picture{'s are' if count > 1 else ' is'} in {out}.")
         return
     for number, value in enumerate(found, start=1):
         path = out if count == 1 else out.with_stem(f"{out.stem}-{number}")

@@ -94,6 +94,8 @@ def made_of(codec: Codec) -> str:
 
 def stand_in(codec: Codec) -> Any:
     """In place of a codec before it is fitted. The shape of pictures is known by then."""
+    if codec.canvas is not None:
+        return codec
     if codec.shape is not None:
         return SimpleNamespace(vocabulary=None, features=None, shape=codec.shape, parts=codec.parts)
     return STAND_INS[made_of(codec)]

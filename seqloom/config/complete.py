@@ -22,6 +22,7 @@ FROM_DATA = (
     "vocabulary",
     "features",
     "shape",
+    "canvas",
     "inputs",
     "pad",
     "bos",
@@ -32,7 +33,12 @@ FROM_DATA = (
     "source_vocabulary",
     "source_features",
 )  # arguments that are derived from the data rather than from a neighbouring part
-OF = {"vocabulary": "tokens", "features": "vectors", "shape": "pictures"}  # what a side that has it is made of
+OF = {
+    "vocabulary": "tokens",
+    "features": "vectors",
+    "shape": "pictures",
+    "canvas": "pixels",
+}  # what a side that has it is made of
 OF_SOURCE = ("source_vocabulary", "source_features")
 
 

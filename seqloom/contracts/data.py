@@ -37,6 +37,8 @@ class Codec(ABC):
     shape: tuple[int, int, int] | None = None  # height, width and channels, where values are pictures
     moving: ClassVar[bool] = False  # values are films: pictures that follow each other, (T, H, W, C)
     parts: Mapping[str, Codec] = MappingProxyType({})  # of inputs that a source has beside its own, such as sound
+    canvas: tuple[int, int, int] | None = None  # height, width and channels, where tokens are the pixels of a picture
+    endless: ClassVar[bool] = False  # values have no end of their own, as pixels or samples
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
     divided: ClassVar[str] = ""  # EOS ends each part of a source: what a part is, "turn"
@@ -127,6 +129,7 @@ class Task(ABC):
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one running text
     constrained: bool = False  # it has constraints of its own
+    at_once: ClassVar[bool] = True  # an output without an end comes at once, not token by token
     per_token: ClassVar[bool] = False  # a target has one token for each token of its source
     writes_unknown: bool = False  # outputs may hold the unknown token
     carry: bool = False  # a batch starts from the state that the batch before left

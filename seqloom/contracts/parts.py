@@ -229,7 +229,7 @@ class Decoder(nn.Module, Stepper):
             }
             hint = f"; for these targets set {wanted[target.chooses]}" if target.chooses else ""
             raise ValueError(f"needs {able[self.chooses]}, not {able[target.chooses]}{hint}")
-        if task.eos is None and task.source is not None:
+        if task.eos is None and task.source is not None and task.at_once:
             raise ValueError(
                 'writes token by token, but an answer is given at once: take a head, such as "label" or "tags"'
             )

@@ -72,9 +72,14 @@ def _spell_item(value: Any) -> str:
 
 
 def can_spell(value: Any) -> bool:
-    """Whether it is a number, a list, or missing; codecs of one's own may take anything else."""
-    is_array = hasattr(value, "tolist") and getattr(value, "ndim", 3) <= 2
+    """Whether it is a number, a list, or missing; pictures are not, and codecs of one's own may take anything else."""
+    is_array = hasattr(value, "tolist") and getattr(value, "ndim", 3) <= 2 and not is_picture(value)
     return is_scalar(value) or is_array or isinstance(value, (list, tuple)) or is_missing(value)
+
+
+def is_picture(value: Any) -> bool:
+    """Whether it is a table of bytes, as pixels are."""
+    return getattr(value, "ndim", 0) == 2 and str(getattr(value, "dtype", "")).endswith("uint8")
 
 
 def is_scalar(value: Any) -> bool:

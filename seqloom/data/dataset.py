@@ -20,7 +20,7 @@ from seqloom.data.dialogues import first_turn
 from seqloom.data.keys import codec_key, files_key, key_of
 from seqloom.data.layout import PLAIN, Layout
 from seqloom.data.lines import Data, is_pipe, paths_of, repeatable, title_of
-from seqloom.data.readers import MAX_CHARACTERS, Tally, examples, readable
+from seqloom.data.readers import MAX_CHARACTERS, Tally, examples, located_sides, readable
 from seqloom.data.report import Report
 from seqloom.data.special_tokens import EOS
 from seqloom.data.split import Scan, hold_out, last_tenth, pick, scan
@@ -65,7 +65,7 @@ def prepare(
     if joint and source is not target:
         raise SeqloomError("joint is set but source and target are two codecs; give the same codec for both sides")
     codecs = {"target": target} if source is None or source is target else {"source": source, "target": target}
-    columns, located = 1 if source is None else 2, (source or target).names_files
+    columns, located = 1 if source is None else 2, located_sides(source, target)
     options: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "layout": layout}
     options |= {"running": running, "located": located}
     store = Cache(cache)
@@ -81,14 +81,20 @@ def prepare(
         rows, title = reader(data, tally), title_of(data)
         checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": max_characters, "check": check}
         found = readable(rows, source, target, title, tally, refused=refused, **checks)
-        return scan(found, refused, seed, first_turn if layout.dialogues else None)
+        return scan(found, refused, seed, first_turn if layout.dialogues else None, by_target=target.endless)
 
     # 1. Files that have not changed are in the cache.
     files, paths = None, [paths_of(train), paths_of(valid)]
     if paths[0] and (valid is None or paths[1]) and not any(map(is_pipe, paths[0] + paths[1])):
         files = files_key(
             paths[0] + paths[1],
-            (first_of(example) for each in paths if located and each for example in reader(each)),
+            (
+                str(getattr(example, side))
+                for each in paths
+                if located and each
+                for example in reader(each)
+                for side in located
+            ),
             list(codecs.values()),
             files=list(map(len, paths)),
             sides=[source is None, source is target],

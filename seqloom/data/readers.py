@@ -6,7 +6,7 @@ A bad line stops the reading with a message that names it, or is counted and ski
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,12 @@ def read(
     skip_bad: bool = False,
     tally: Tally | None = None,
     running: bool = False,
-    located: bool = False,
+    located: Collection[str] = (),
 ) -> Iterator[Example]:
     """The examples of one file of pairs, of two line-aligned files, or (columns=1) of a file of text.
 
-    In a running text every line counts, empty ones too, and a tab is a character. With `located`, values of the
-    first column are paths, relative to the folder of the file that names them, or else to the current one.
+    In a running text every line counts, empty ones too, and a tab is a character. Values of `located` sides
+    are paths, relative to the folder of the file that names them, or else to the current one.
     """
     names = [str(path) for path in paths]
     _check_paths(names, columns)
@@ -78,8 +78,9 @@ def read(
     if not located:
         yield from found
         return
-    folder, side = Path(names[0]).absolute().parent, "target" if columns == 1 else "source"
-    yield from (replace(each, **{side: _locate(getattr(each, side), folder)}) for each in found)
+    folder = Path(names[0]).absolute().parent
+    for each in found:
+        yield replace(each, **{side: _locate(getattr(each, side), folder) for side in located})
 
 
 def from_pairs(
@@ -98,7 +99,13 @@ def from_pairs(
     yield from _examples(rows, title, skip_bad, tally, running, noun)
 
 
-def examples(data: Data, columns: int, *, located: bool = False, **options: Any) -> Iterator[Example]:
+def located_sides(source: Codec | None, target: Codec) -> tuple[str, ...]:
+    """The sides whose values are names of files."""
+    sides = {"source": source, "target": target}
+    return tuple(side for side, codec in sides.items() if codec is not None and codec.names_files)
+
+
+def examples(data: Data, columns: int, *, located: Collection[str] = (), **options: Any) -> Iterator[Example]:
     """The examples of files or of what Python holds; the options are those of `read`."""
     paths = paths_of(data)
     return read(paths, columns, located=located, **options) if paths else from_pairs(data, columns, **options)  # type: ignore[arg-type]

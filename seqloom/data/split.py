@@ -21,7 +21,7 @@ from seqloom.types import Example
 class Scan:
     """The hashes of the examples of a data set. A language model's example is identified by its target."""
 
-    sources: np.ndarray  # (N,) uint64
+    sources: np.ndarray  # (N,) uint64: of what identifies an example
     groups: np.ndarray  # (N,) uint64: of what is held out whole, sources or dialogues
     pairs: np.ndarray  # (N,) uint64
     sizes: np.ndarray  # (N,): bytes of the targets, and one more for the line break
@@ -54,15 +54,19 @@ def scan(
     refused: set[int],
     seed: int,
     group: Callable[[Example], Any] | None = None,
+    by_target: bool = False,
 ) -> Scan:
-    """Hash the contents of examples (`readers.readable`, which fills `refused`), and the `group` of each."""
+    """Hash the contents of examples (`readers.readable`, which fills `refused`), and the `group` of each.
+
+    An example is identified by its source, or `by_target`: pictures of a class are not one example.
+    """
     sources, groups, pairs, sizes = array("Q"), array("Q"), array("Q"), array("Q")
     content = hashlib.sha256()
     for example, source, target in rows:
         second = as_bytes(target)
         first = second if example.source is None else as_bytes(source)
         sizes.append(len(second) + 1)
-        sources.append(_hash(first, seed))
+        sources.append(_hash(second if by_target else first, seed))
         if group is not None:
             groups.append(_hash(as_bytes(group(example)), seed))
         pair = b"%d:%b%b" % (len(first), first, second)  # the length keeps (ab, c) and (a, bc) apart

@@ -27,6 +27,7 @@ def build_constraints(
     never = [tokens for each in banned for tokens in spellings(system, each, "banned text")]
     always = [spellings(system, each, "required text") for each in required]
     special = [PAD, BOS] if system.task.writes_unknown or allow_unknown else [PAD, UNK, BOS]
+    special += [EOS] if system.task.target.endless else []
     found: list[Constraint] = [Banned([*([token] for token in special), *never])]
     found += [Required(always, EOS)] if always else []
     return [*found, *system.task.constraints(sources)]

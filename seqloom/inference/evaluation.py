@@ -9,13 +9,14 @@ import numpy as np
 
 from seqloom.data.layout import Layout
 from seqloom.data.lines import Data, title_of
-from seqloom.data.readers import Tally, readable
+from seqloom.data.readers import Tally, located_sides, readable
 from seqloom.data.readers import examples as read
 from seqloom.errors import SeqloomError
 from seqloom.inference.candidates import best_predictions
 from seqloom.inference.find import Prediction
 from seqloom.inference.system import System, encode_source
 from seqloom.metrics.latency import latency
+from seqloom.tasks.series import Series
 from seqloom.types import Example
 
 
@@ -32,7 +33,7 @@ def read_examples(
     task, tally, title = system.task, tally or Tally(), title_of(data)
     layout = Layout.of(system.recipe["data"]).changed(columns, header)
     options: dict[str, Any] = {"running": task.running, "max_characters": system.max_characters}
-    options |= {"located": (task.source or task.target).names_files, "layout": layout}
+    options |= {"located": located_sides(task.source, task.target), "layout": layout}
     rows = read(data, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
     checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": system.max_characters, "check": task.check}
     found = readable(rows, task.source, task.target, title, tally, **checks)
@@ -60,8 +61,10 @@ def evaluate(
 ) -> dict[str, float]:
     """The task's metrics; the latency of a model that writes while it reads; how well a language model predicts."""
     gathered = gather(system, data, columns=columns, header=header)
+    if isinstance(system.task, Series):
+        return likelihood(system, gathered)
     if system.task.source is None:
-        return nats_per_step(system, gathered) if system.task.target.is_vectors else perplexity(system, gathered)
+        return perplexity(system, gathered)
     sources, references = system.task.references(gathered)
     return measure(system, best_predictions(system, sources, **options), references, sources)
 
@@ -77,12 +80,15 @@ def measure(
     return {**measured, **latency(times, [len(encode_source(system, source)[0]) for source in sources])}
 
 
-def nats_per_step(system: System, examples: Sequence[Example]) -> dict[str, float]:
-    """Of a language model of vectors: the mean of -log p per step."""
+def likelihood(system: System, examples: Sequence[Example]) -> dict[str, float]:
+    """Of a series: the mean of -log p per step of vectors; of tokens per value, and in bits per dimension."""
     from seqloom.inference.scoring import score  # imports torch
 
-    steps = sum(len(system.task.target.encode(example.target)) for example in examples)
-    return {"nats_per_step": -sum(score(system, examples)) / steps}
+    nats, codec = -sum(score(system, examples)), system.task.target
+    steps = sum(len(codec.encode(example.target)) for example in examples)
+    if codec.is_vectors:
+        return {"nats_per_step": nats / steps}
+    return {"nats": nats / len(examples), "bits_per_dimension": nats / steps / float(np.log(2))}
 
 
 def perplexity(system: System, examples: Sequence[Example]) -> dict[str, float]:

@@ -13,7 +13,8 @@ from seqloom.contracts import Search
 from seqloom.errors import SeqloomError, shown
 from seqloom.inference.constraints import build_constraints, encode_prefix
 from seqloom.inference.series import generate_series
-from seqloom.inference.system import System, build_search, search_table
+from seqloom.inference.system import System, build_search, encode_source, search_table
+from seqloom.tasks.series import Series
 from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
 
@@ -23,21 +24,34 @@ MOST_TEXTS = 1_000  # of one call: they are written side by side
 
 @torch.inference_mode()
 def generate(
-    system: System, count: int = 1, *, prefix: Any = None, search: Search | None = None, **settings: Any
+    system: System,
+    count: int = 1,
+    *,
+    source: Any = None,
+    prefix: Any = None,
+    search: Search | None = None,
+    **settings: Any,
 ) -> list[Any]:
-    """So many texts, or series of vectors. `settings` are those of the search, by default sampling."""
+    """So many texts, pictures or series of vectors, all for one source where the model reads one.
+
+    `settings` are those of the search, by default sampling.
+    """
     task, model = system.task, system.model
-    if task.source is not None:
+    if task.source is not None and not isinstance(task, Series):
         raise SeqloomError("this run reads a source: use `predict`")
+    if (task.source is None) != (source is None):
+        found = "this run reads a source: give one" if source is None else "this run reads no source: leave it out"
+        raise SeqloomError(f"source: {found}")
     if not 1 <= count <= MOST_TEXTS:
         raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} texts; ask for more in several calls")
     if task.target.is_vectors:
         return generate_series(system, count, prefix, search, settings)
+    read = None if source is None else model.pad([encode_source(system, source)] * count)
     constraints, begun = build_constraints(system, None), encode_prefix(system, prefix)
     beginning = None if begun is None else Padded.stack([begun] * count).to(model.device)
 
     def write(search: Search, beginning: Padded | None) -> list[Hypothesis]:
-        found = search(model.decoder, model.encode(None, count), beginning, constraints)
+        found = search(model.decoder, model.encode(read, count), beginning, constraints)
         return [one[0] for one in found]
 
     if isinstance(task, RunningText) and not task.carry and search is None:

@@ -28,7 +28,7 @@ def a_mixture_of_one_token_is_that_token_and_each_share_of_a_mixture_counts(deco
         raise NotAsked("it reads vectors")
     memory = memory_for(decoder)
     tokens, width = valid(decoder, memory, torch.tensor([5, 6, 7])), _width(decoder, memory)
-    state = decoder.start(memory)
+    _, state = decoder.step(torch.full((3,), decoder.bos), decoder.start(memory), memory)  # the first says nothing
     only = torch.nn.functional.one_hot(tokens, width).double()
     expected = decoder.step(tokens, state, memory)[0]
     require_same(

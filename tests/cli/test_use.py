@@ -26,6 +26,7 @@ from seqloom.config.recipes import read_recipe
 from seqloom.data.generators.catalogue import write_examples
 from seqloom.data.generators.mouths import mouths
 from seqloom.data.generators.scenes import scenes
+from seqloom.data.generators.shapes import shapes
 from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
 from seqloom.train.display import Display
@@ -37,7 +38,7 @@ RECIPES = [
     "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer",
     "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "lips", "lips-and-sound", "lips-ctc", "modes",
     "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
-    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise",
+    "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise", "pixels",
     "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
     "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
     "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
@@ -200,6 +201,10 @@ class TestTraining:
             data, verb, stdin = tsv("trees.tsv", words), "predict", "a ( 3\n"
         elif full["task"].get("source", {}).get("type") == "image":
             data, verb, stdin = captioned(), "predict", "scenes/000003.png\n"
+        elif full["task"]["target"]["type"] == "pixels":
+            write_examples(Path("shapes.tsv"), shapes(12, size=28))
+            Path("shapes.txt").write_text("".join(f"shapes/{number:06}.png\n" for number in range(12)))
+            data, verb, stdin = Path("shapes.txt"), "generate", ""
         elif full["task"].get("source", {}).get("type") == "video":
             data, verb, stdin = filmed(), "predict", "mouths/000003.npz\n"
         elif full["task"]["target"]["type"] == "places":

@@ -13,6 +13,7 @@ from seqloom.contracts import Head, Online
 from seqloom.data.codecs.audio import Audio
 from seqloom.search.constraints.bag import Bag
 from seqloom.search.constraints.banned import Banned
+from seqloom.search.constraints.known import Known
 from seqloom.search.constraints.length import MinimumLength
 from seqloom.search.constraints.no_repeat import NoRepeat
 from seqloom.search.constraints.prefix import ForcedPrefix
@@ -30,6 +31,7 @@ PLACES = {"source": Padded(np.zeros((3, 5), dtype=np.int64), np.array([5, 4, 3])
 CONSTRAINTS: dict[str, tuple[type, dict[str, Any]]] = {
     "bag": (Bag, {"source": Padded(np.array([[4, 5, 6, 5], [8, 7, 0, 0], [7, 6, 4, 0]]), np.array([4, 2, 3]))}),
     "banned": (Banned, {"phrases": [[8], [4, 5], [6, 7, 8]]}),
+    "known": (Known, {"tokens": np.array([5, -1, -1, 7, -1])}),
     "minimum length": (MinimumLength, {"length": 4}),
     "no repeat": (NoRepeat, {"length": 2}),
     "prefix": (ForcedPrefix, {"prefix": Padded(np.array([[4, 5], [6, 0], [0, 0]]), np.array([2, 1, 0]))}),
@@ -64,6 +66,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
     "video": {
         "plain": {"examples": FILMS, "size": 8},
         "in colour, with sound": {"examples": TALKING, "size": 6, "width": 9, "grey": False, "sound": Audio(rate=8000)},
+    },
+    "pixels": {
+        "plain": {"examples": PICTURES, "size": 6, "width": 5, "fit": "stretch"},
+        "in colour, of 256 levels": {"examples": PICTURES, "size": 4, "grey": False, "levels": 256, "fit": "crop"},
     },
     "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
     "dialogue": {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from seqloom.data.codecs.files import is_path, read_content
 from seqloom.errors import SeqloomError, UnreadableError, one_line, shown
 
-Fit = Literal["crop", "stretch", "pad"]
+Fit = Literal["exact", "crop", "stretch", "pad"]
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM")  # those that Pillow decodes by itself, without programs
 MOST_BYTES, KIND = 2**28, "picture"  # of a file, and what it should be
 MARGIN = 127  # the grey around a picture that is padded: the middle between black and white
@@ -34,7 +35,10 @@ def pixels(value: Any, *, mode: Literal["RGB", "L"], height: int, width: int, fi
         image = from_array(value, most)
     with refusing(name):
         image.load()
-        image = plain(upright(image), name, mode)
+        image = upright(image)
+        if fit == "exact":
+            refuse_other(image, name, mode, height, width)
+        image = plain(image, name, mode)
         return np.array(resize(image, height, width, fit)).reshape(height, width, -1)
 
 
@@ -58,6 +62,17 @@ def check_header(name: str, image: Any, most: int) -> Any:
     if getattr(image, "is_animated", False) and image.format != "MPO":  # a JPEG with a preview
         raise UnreadableError(f"{name} is animated, or has several pages; expected one picture")
     return image
+
+
+def refuse_other(image: Any, name: str, mode: str, height: int, width: int) -> None:
+    """Refuse a picture of another size, and a grey one in place of a coloured one."""
+    if image.size != (width, height):
+        raise UnreadableError(
+            f"{name} has {image.width:,} x {image.height:,} pixels; expected {width:,} x {height:,}, or set fit in the "
+            'recipe, for example fit = "crop"'
+        )
+    if mode == "RGB" and len(image.getbands()) < 3 and image.mode != "P":
+        raise UnreadableError(f'{name} is grey; expected a picture in colour, or set grey = true or fit = "crop"')
 
 
 def too_many_pixels(name: str, size: str, most: int) -> UnreadableError:
@@ -132,6 +147,18 @@ def resize(image: Any, height: int, width: int, fit: Fit) -> Any:
     padded = pillow().Image.new(image.mode, (width, height), (MARGIN,) * len(image.getbands()))
     padded.paste(small, ((width - small.width) // 2, (height - small.height) // 2))
     return padded
+
+
+def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
+    """Pictures of one size in a nearly square grid, with grey lines between them.  uint8 (H, W) or (H, W, 3) each"""
+    columns = ceil(sqrt(len(pictures)))
+    height, width = (size + 1 for size in pictures[0].shape[:2])
+    lines = ceil(len(pictures) / columns)
+    grid = np.full((lines * height - 1, columns * width - 1, *pictures[0].shape[2:]), MARGIN, dtype=np.uint8)
+    for number, picture in enumerate(pictures):
+        top, left = number // columns * height, number % columns * width
+        grid[top : top + height - 1, left : left + width - 1] = picture
+    return grid
 
 
 def png(array: np.ndarray) -> bytes:

@@ -68,31 +68,40 @@ def write_examples(path: Path, examples: list[Example], first: int = 0) -> None:
 
     The file itself is written last: where it is, everything is.
     """
-    if any(isinstance(each.source, (np.ndarray, dict)) for each in examples):
+    if sides := drawn_sides(examples):
         folder = path.parent / path.stem
         folder.mkdir(parents=True, exist_ok=True)
         named = []
         for number, example in enumerate(examples, first):
-            suffix, content = as_file(example.source)
-            (folder / f"{number:06}{suffix}").write_bytes(content)
-            named.append(replace(example, source=f"{folder.name}/{number:06}{suffix}"))
+            paths: dict[str, Any] = {}
+            for side in sides:
+                suffix, content = as_file(getattr(example, side))
+                (folder / f"{number:06}{suffix}").write_bytes(content)
+                paths[side] = f"{folder.name}/{number:06}{suffix}"
+            named.append(replace(example, **paths))
         examples = named
     replace_file(path, as_lines(examples).encode())
 
 
-def as_file(source: np.ndarray | dict[str, Any]) -> tuple[str, bytes]:
+def drawn_sides(examples: list[Example]) -> list[str]:
+    """The sides that are pictures or films."""
+    kinds = (np.ndarray, dict)
+    return [side for side in ("source", "target") if any(isinstance(getattr(each, side), kinds) for each in examples)]
+
+
+def as_file(value: np.ndarray | dict[str, Any]) -> tuple[str, bytes]:
     """How the name of a file ends that holds a picture or a film, and its content."""
-    if isinstance(source, np.ndarray):
-        return ".png", png(source)
+    if isinstance(value, np.ndarray):
+        return ".png", png(value if value.ndim == 3 else value[:, :, None])
     file = BytesIO()
-    np.savez_compressed(file, **source)
+    np.savez_compressed(file, **value)
     return ".npz", file.getvalue()
 
 
 def as_lines(examples: list[Example]) -> str:
     """The lines of a file: a source, a tab and a target, or the text of a language model."""
-    if any(isinstance(each.source, (np.ndarray, dict)) for each in examples):
-        raise SeqloomError("these sources are pictures or films, which are written as files: name a table with --out")
+    if drawn_sides(examples):
+        raise SeqloomError("these are pictures or films, which are written as files: name a table with --out")
     return "".join(
         f"{each.target}\n" if each.source is None else f"{each.source}\t{each.target}\n" for each in examples
     )

@@ -12,6 +12,7 @@ from seqloom.studies.catalogue.online import STUDIES as ONLINE
 from seqloom.studies.catalogue.pairs import STUDIES as PAIRS
 from seqloom.studies.catalogue.parsing import STUDIES as PARSING
 from seqloom.studies.catalogue.pictures import STUDIES as PICTURES
+from seqloom.studies.catalogue.pixels import STUDIES as PIXELS
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
 from seqloom.studies.catalogue.series import STUDIES as SERIES
@@ -34,6 +35,7 @@ STUDIES: dict[str, Study] = {
     **POINTS,
     **PICTURES,
     **LIPS,
+    **PIXELS,
     **COPYING,
     **SUMMARIES,
     **STORIES,

@@ -187,7 +187,8 @@ def read_file(paths: list[str], chance: random.Random, folder: Path) -> str | No
     given = options_of(chance)
     columns = chance.choice((1, 2, 2)) if len(paths) == 1 else 2
     running = columns == 1 and chance.random() < 0.5
-    found = list(read(paths, columns, running=running, located=chance.random() < 0.1, **given))
+    located = ("target" if columns == 1 else "source",) if chance.random() < 0.1 else ()
+    found = list(read(paths, columns, running=running, located=located, **given))
     for example in found:
         for value in (example.source, example.target):
             if isinstance(value, str) and len(value) > given["max_characters"] + len(str(folder)) + 1:

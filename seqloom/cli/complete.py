@@ -1,0 +1,58 @@
+"""`seqloom complete`: the rest of a picture, drawn pixel by pixel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from seqloom.cli import options
+from seqloom.cli.messages import note
+from seqloom.errors import SeqloomError
+
+
+@click.command()
+@options.run
+@click.argument("picture", type=options.FILE)
+@options.task
+@click.option("--keep", default="top", help='What is kept: "top", "left", or a mask, a picture that is white there.')
+@click.option("--source", help="What to write for, where the run reads a source, such as a class.")
+@click.option("--count", type=click.IntRange(min=1), default=8, help="How many completions.")
+@click.option("--temperature", type=float, help="Below 1 safer, above 1 more varied.")
+@click.option("--seed", type=int, help="For the same completions again.")
+@click.option("--out", type=options.FILE, required=True, help="The .png to write: the picture, what is kept, the rest.")
+@options.device
+@options.threads()
+@options.trust
+def complete(
+    run: Path,
+    picture: Path,
+    task: str,
+    keep: str,
+    source: str | None,
+    count: int,
+    out: Path,
+    device: str,
+    threads: int,
+    trust: bool,
+    **given: Any,
+) -> None:
+    """Complete a picture, several times, with the log-probability of each completion."""
+    from seqloom.compute.threads import choose_threads
+    from seqloom.data.codecs.pictures import side_by_side
+    from seqloom.predictor import Predictor
+    from seqloom.storage.files import replace_file
+
+    choose_threads(threads)
+    options.check_file(out, "completed.png")
+    if out.suffix.lower() != ".png":
+        raise SeqloomError(f"--out {out}: expected a name that ends with .png")
+    model = Predictor.load([run], device, trust, task=task)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    kept, (whole, *found) = model.complete(str(picture), keep=keep, count=count, source=source, **chosen)
+    replace_file(out, model.task.target.to_file(side_by_side([whole.value, kept, *(each.value for each in found)])))
+    print(f"the picture itself  {whole.log_prob:10.3f}")
+    for number, each in enumerate(found, start=1):
+        print(f"completion {number:<8} {each.log_prob:10.3f}")
+    note(f"{out} shows the picture, what is kept, and {count:,} completion{'s' * (count > 1)}.")

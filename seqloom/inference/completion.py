@@ -1,0 +1,88 @@
+"""Pictures completed by a model of pixels: some are kept, the others drawn from left to right and line by line.
+
+Where all kept pixels come before all others, as with the top half, completions have the probabilities that the model
+gives them. Kept pixels that come later are set when their turn comes: what is drawn before does not know them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqloom.data.codecs.pictures import MARGIN, pixels
+from seqloom.data.codecs.pixels import Pixels
+from seqloom.errors import SeqloomError, UnreadableError, shown
+from seqloom.inference.constraints import build_constraints
+from seqloom.inference.generation import MOST_TEXTS
+from seqloom.inference.system import System, build_search, encode_source
+from seqloom.search.constraints.known import Known
+from seqloom.types import Padded
+
+HALVES = ("top", "left")
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A picture, and the log-probability of the pixels that were not kept."""
+
+    value: np.ndarray
+    log_prob: float
+
+
+@torch.inference_mode()
+def complete_picture(
+    system: System, picture: Any, *, keep: Any = "top", count: int = 8, source: Any = None, **settings: Any
+) -> tuple[np.ndarray, list[Completion]]:
+    """What is kept, grey elsewhere, and completions of it: first the picture itself, then `count` drawn ones.
+
+    `keep` is "top", "left", or a mask: a picture, or an array of booleans, (H, W). `settings` are those of sampling.
+    """
+    task, model, codec = system.task, system.model, system.task.target
+    if not isinstance(codec, Pixels):
+        raise SeqloomError('this run writes no pixels: complete needs task.target.type = "pixels"')
+    if (task.source is None) != (source is None):
+        raise SeqloomError(f"source: this run reads {'a source: give one' if source is None else 'none: leave it out'}")
+    if not 1 <= count <= MOST_TEXTS:
+        raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} completions")
+    tokens = codec.encode(picture)  # (n,)
+    kept = kept_pixels(codec, keep)
+    search = build_search(system, **{"type": "sample", **settings})
+    read = None if source is None else model.pad([encode_source(system, source)] * count)
+    begun = int(np.argmin(kept))  # pixels before the first that is not kept
+    prefix = Padded.stack([tokens[:begun]] * count).to(model.device) if begun else None
+    constraints = [*build_constraints(system, None), Known(np.where(kept, tokens, -1))]
+    found = search(model.decoder, model.encode(read, count), prefix, constraints)
+    every = np.array([tokens, *(one.tokens for one, *_ in found)])  # (1 + count, n)
+    batch = task.batch(None, list(every)).to(model.device)
+    own = None if source is None else model.pad([encode_source(system, source)])
+    log_probs = model.decoder(model.encode(own, 1), batch.inputs).scores.log_softmax(-1)
+    chosen = log_probs.gather(-1, batch.targets.values[:, :, None])[:, :, 0]
+    sums = (chosen * torch.from_numpy(~kept).to(model.device)).sum(1).tolist()
+    values = [Completion(codec.decode(one), each) for one, each in zip(every, sums)]
+    whole = values[0].value
+    return np.where(kept.reshape(whole.shape), whole, np.uint8(MARGIN)), values
+
+
+def kept_pixels(codec: Pixels, keep: Any) -> np.ndarray:
+    """Which tokens of a picture are kept.  bool (n,)"""
+    height, width, channels = codec.canvas
+    if isinstance(keep, str) and keep in HALVES:
+        mask = np.zeros((height, width), dtype=bool)
+        mask[: height // 2 if keep == "top" else height, : width if keep == "top" else width // 2] = True
+    elif isinstance(keep, np.ndarray) and keep.dtype == bool:
+        mask = keep
+    else:
+        try:
+            found = pixels(keep, mode="L", height=height, width=width, fit="exact", most=codec.max_pixels)
+        except UnreadableError as error:
+            raise SeqloomError(f'keep: {error}; or take "top" or "left"') from None
+        mask = found[:, :, 0] >= 128
+    if mask.shape != (height, width):
+        raise SeqloomError(f"keep: the mask has the shape {list(mask.shape)}; expected {[height, width]}")
+    if not mask.any() or mask.all():
+        what = "keeps no pixel: use generate" if not mask.any() else "keeps every pixel: there is nothing to complete"
+        raise SeqloomError(f"keep: the mask {what}")
+    return mask.repeat(channels)

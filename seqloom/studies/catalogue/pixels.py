@@ -1,0 +1,31 @@
+"""Pictures pixel by pixel."""
+
+from __future__ import annotations
+
+from seqloom.studies.measures.pixels import nats_and_halves
+from seqloom.studies.sources.pixels import binary_digits
+from seqloom.studies.study import Study, Variant, at_least, at_most, lead
+
+MINUTES = 25.0
+
+STUDIES: dict[str, Study] = {
+    "binary-digits": Study(
+        "binarised MNIST (50,000 pictures): nats per picture of 10,000 test pictures, and how often the lower half of "
+        f"a picture is likelier than that of another one, of 500; {MINUTES:g} minutes each on one thread",
+        "pixels",
+        binary_digits,
+        (
+            at_most(88, "nats", "gated"),
+            at_most(105.3, "nats", "plain"),
+            lead(0, "nats", "plain", "gated"),
+            at_least(95, "own_half_likelier", "gated"),
+        ),
+        "nats: NADE 88.33, MADE 86.64, PixelCNN 81.30, PixelRNN (Diagonal BiLSTM) 79.20 (van den Oord et al. 2016, "
+        "table 4); counts of 12 neighbours, without a network: 105.3",
+        variants={
+            style: Variant(("train.threads=1", "train.epochs=20", f"decoder.style={style}"), minutes=MINUTES)
+            for style in ("gated", "plain")
+        },
+        measure=nats_and_halves,
+    ),
+}
