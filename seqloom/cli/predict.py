@@ -58,6 +58,8 @@ def predict(
 
     average: Any = "geometric" if geometric else "arithmetic"
     model = load(*runs, device=device, trust=trust, average=average, threads=threads, task=task)
+    if (suffix := model.task.target.suffix) and model.task.source is not None:
+        raise SeqloomError(f"this run writes {suffix} files: use seqloom generate --source ... --out new{suffix}")
     options.set_limit(model, max_characters)
     asked = {**options.loaded_helpers(model, given), **given, **options.search_settings(settings, beam_size)}
     if n_best is not None:

@@ -107,7 +107,10 @@ def next_command(model: Any) -> str:
     """What to do with a trained run, but for its name."""
     if model.tasks:
         return f"echo ... | seqloom predict --task {model.tasks[0]}"
-    return "echo ... | seqloom predict" if model.task.source is not None else "seqloom generate"
+    reads = model.task.source is not None
+    if suffix := model.task.target.suffix:
+        return f"seqloom generate {'--source ... ' * reads}--out new{suffix}"
+    return "echo ... | seqloom predict" if reads else "seqloom generate"
 
 
 def exit_code(number: int) -> int:

@@ -76,6 +76,7 @@ def test_a_class_is_drawn_and_reported_as_one(command: Command, by_class: str) -
     assert len({*model.score(pair)}) == 2
     assert json.loads(fine(command("evaluate", by_class, "--data", "shapes.tsv")).out)["examples"] == 24
     assert "source: this run reads a source" in command("generate", by_class).complaint
+    assert "use seqloom generate --source" in command("predict", by_class, stdin="ring\n").complaint
 
 
 def test_a_picture_is_completed_several_times(command: Command, run: str) -> None:
