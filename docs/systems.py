@@ -195,6 +195,8 @@ Captions, attention over the picture | 000, 004 | nn/encoders/image.py | Xu | ca
 Captions of photographs | 004 | nn/encoders/image.py | Xu | captions-attention | flickr / attention
 PixelCNN | 000 | nn/layers/pixel_cnn.py | | pixels | binary-digits / plain / nats
 PixelCNN, gated | 000 | nn/layers/pixel_cnn.py | Vinyals | pixels | binary-digits / gated / nats
+PixelRNN, Row LSTM | 000 | nn/layers/pixel_rnn.py | | pixels | small-digits / Row LSTM / nats
+PixelRNN, Diagonal BiLSTM | 000 | nn/layers/pixel_rnn.py | | pixels | small-digits / Diagonal BiLSTM / nats
 ## Films
 Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
 Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
@@ -219,7 +221,6 @@ SpecAugment | - | data/codecs/spec_augment.py | | | $ train speech-ctc
 
 # Named in the lectures and not in the package yet.
 MISSING = """
-PixelRNN (Row LSTM, Diagonal BiLSTM) | van den Oord et al. 2016 | 000
 WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000

@@ -125,6 +125,12 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "plain, in colour": {"canvas": (3, 1, 3), "size": 24, "hidden": 24, "style": "plain", "first_kernel": 3},
         "of single pixels above the first layer": {"kernel": 1, "canvas": (4, 3, 1)},
     },
+    ("decoders", "pixel_rnn"): {
+        "row": {"style": "row"},
+        "row, language model": {"style": "row", "memory_size": 0, "kernel": 5, "size": 24, "layers": 3},
+        "language model, wide": {"memory_size": 0, "canvas": (2, 3, 1), "size": 24},
+        "row, in colour": {"canvas": (3, 1, 3), "size": 12, "hidden": 24, "style": "row", "first_kernel": 3},
+    },
     ("decoders", "byte_net"): {
         "language model": {"memory_size": 0},
         "on the summary": {"condition": "summary", "tied": True},

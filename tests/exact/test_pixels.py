@@ -9,22 +9,27 @@ import torch
 
 from seqloom.data.codecs.pixels import FIRST
 from seqloom.data.special_tokens import BOS
+from seqloom.nn.decoders.canvas import CanvasDecoder
 from seqloom.nn.decoders.pixel_cnn import PixelCNN
+from seqloom.nn.decoders.pixel_rnn import PixelRNN
+from seqloom.nn.layers.pixel_rnn import Diagonal, skew, unskew
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
-from seqloom.types import Memory, Padded
+from seqloom.types import Memory, Padded, flatten
 
 GATED = {"style": "gated", "size": 12, "layers": 3, "first_kernel": 5, "embedding_size": 3, "hidden": 24}
 PLAIN = {**GATED, "style": "plain", "size": 24}
-STYLES = {"gated": GATED, "plain": PLAIN}
+ROW = {**PLAIN, "style": "row", "layers": 2}
+STYLES = {"gated": GATED, "plain": PLAIN, "row": ROW, "diagonal": {**ROW, "style": "diagonal"}}
+PARTS = {"gated": PixelCNN, "plain": PixelCNN, "row": PixelRNN, "diagonal": PixelRNN}
 CANVASES = [(4, 5, 1), (3, 2, 3), (1, 6, 1), (5, 1, 1)]
 each_style = pytest.mark.parametrize("style", STYLES)
 
 
-def decoder(style: str, canvas: tuple[int, int, int], levels: int = 3, seed: int = 1, **changes) -> PixelCNN:
+def decoder(style: str, canvas: tuple[int, int, int], levels: int = 3, seed: int = 1, **changes) -> CanvasDecoder:
     torch.manual_seed(seed)
     settings = {"vocabulary": FIRST + levels, "memory_size": 0, "bos": BOS, "eos": None, **STYLES[style], **changes}
-    made = PixelCNN(canvas=canvas, **settings).double().eval()
+    made = PARTS[style](canvas=canvas, **settings).double().eval()
     for parameter in made.parameters():  # no unit is dead, and nothing is zero
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     return made
@@ -42,7 +47,7 @@ def random_pictures(count: int, canvas: tuple[int, int, int], levels: int = 3) -
     return torch.randint(FIRST, FIRST + levels, (count, math.prod(canvas)), generator=generator)
 
 
-def seen(made: PixelCNN, canvas: tuple[int, int, int]) -> np.ndarray:
+def seen(made: CanvasDecoder, canvas: tuple[int, int, int]) -> np.ndarray:
     """Which pixels the features of each depend on, by gradients through the whole network.  bool (n, n)"""
     count = math.prod(canvas)
     height, width, channels = canvas
@@ -70,10 +75,45 @@ def test_no_pixel_sees_itself_or_a_later_one(style, canvas):
     assert not np.triu(seen(decoder(style, canvas), canvas)).any()
 
 
-@pytest.mark.parametrize("canvas", [(6, 7, 1), (3, 2, 3)])
-def test_a_gated_network_that_is_deep_enough_sees_every_pixel_before(canvas):
-    found = seen(decoder("gated", canvas, layers=5), canvas)
+@pytest.mark.parametrize("canvas", [(6, 7, 1), (3, 2, 3), (1, 5, 1), (5, 1, 1)])
+@pytest.mark.parametrize(("style", "layers"), [("gated", 5), ("diagonal", 1)])
+def test_a_gated_network_that_is_deep_enough_and_diagonals_see_every_pixel_before(style, layers, canvas):
+    found = seen(decoder(style, canvas, layers=layers), canvas)
     assert np.array_equal(found, np.tri(len(found), k=-1, dtype=bool))
+
+
+def test_skewed_lines_come_back_and_lie_one_further_to_the_right():
+    values = torch.arange(24.0).view(1, 2, 3, 4)
+    skewed = skew(values)
+    assert skewed.shape == (1, 2, 3, 6)
+    assert skewed[0, 0].tolist() == [[0, 1, 2, 3, 0, 0], [0, 4, 5, 6, 7, 0], [0, 0, 8, 9, 10, 11]]
+    assert torch.equal(unskew(skewed, 4), values)
+
+
+@torch.no_grad()
+def test_a_diagonal_of_states_is_an_lstm_place_by_place():
+    torch.manual_seed(3)
+    layer, read = Diagonal(3).double(), torch.randn(2, 12, 4, 5).double()
+    hidden, cell = layer(read)
+    nothing = torch.zeros(2, 3).double()
+    for line, column in product(range(4), range(5)):
+        above = hidden[:, :, line - 1, column] if line else nothing
+        left, before = (each[:, :, line, column - 1] if column else nothing for each in (hidden, cell))
+        alone = layer.step(read[:, :, line, column], above, left, before)
+        assert torch.allclose(hidden[:, :, line, column], alone[0], atol=1e-12)
+        assert torch.allclose(cell[:, :, line, column], alone[1], atol=1e-12)
+
+
+def test_rows_see_a_triangle():
+    canvas = (5, 9, 1)
+    found = seen(decoder("row", canvas, layers=1, first_kernel=3), canvas)
+    height, width, _ = canvas
+    for line, column, other, place in product(range(height), range(width), range(height), range(width)):
+        # two columns to the left by the first convolution and the layer, then one for each line above, on both sides
+        up = line - other
+        beside = up == 0 and column - 2 <= place < column
+        within = up > 0 and column - up - 2 <= place <= column + up
+        assert found[line * width + column, other * width + place] == (beside or within), (line, column, other, place)
 
 
 def blind_spot(canvas: tuple[int, int, int], first: int, others: int, layers: int) -> np.ndarray:
@@ -164,14 +204,15 @@ def test_rows_at_different_pixels_step_as_each_does_alone(style, canvas):
         lengths = lengths + 1
 
 
+@each_style
 @torch.no_grad()
-def test_the_state_does_not_grow():
-    made = decoder("gated", (6, 5, 1))
+def test_the_state_does_not_grow(style):
+    made = decoder(style, (6, 5, 1))
     memory = Memory.empty(2)
     state, sizes = made.start(memory), []
     for token in shifted(random_pictures(2, (6, 5, 1))).values.unbind(1):
         _, state = made.step(token, state, memory)
-        sizes.append(sum(each["lines"].numel() + each["line"].numel() for each in state["network"].values()))
+        sizes.append(sum(each.numel() for each in flatten(state).values()))
     assert len({*sizes}) == 1
 
 

@@ -42,6 +42,15 @@ class CanvasNetwork(nn.Module, ABC):
         """The features of one place of each row: the pixels of its line (B, D, W), and its column (B,).  (B, F)"""
 
 
+def check_kernels(layers: int, **kernels: tuple[int, int]) -> None:
+    """At least one layer, and odd kernels that are not below their least width."""
+    for name, (value, least) in kernels.items():
+        if value < least or value % 2 == 0:
+            raise ValueError(f"{name} = {value}: expected an odd number, {least} or more")
+    if layers < 1:
+        raise ValueError(f"layers = {layers} must be 1 or more")
+
+
 def group_mask(outputs: Tensor, inputs: Tensor, strict: bool) -> Tensor:
     """Which inputs of the same pixel an output may see: those of channels before its own, and unless strict of its own.
 

@@ -25,6 +25,7 @@ from seqloom.nn.layers.canvas import (
     at_column,
     at_line,
     channels_of,
+    check_kernels,
     lines_above,
     write_column,
 )
@@ -199,11 +200,7 @@ class PixelCNN(CanvasNetwork):
         dropout: float,
     ):
         super().__init__()
-        for name, value, least in (("kernel", kernel, 1), ("first_kernel", first_kernel, 3)):
-            if value < least or value % 2 == 0:
-                raise ValueError(f"{name} = {value}: expected an odd number, {least} or more")
-        if layers < 1:
-            raise ValueError(f"layers = {layers} must be 1 or more")
+        check_kernels(layers, kernel=(kernel, 1), first_kernel=(first_kernel, 3))
         self.features, self.gated = size, style == "gated"
         made: type[GatedLayer] | type[PlainLayer] = GatedLayer if self.gated else PlainLayer
         self.layers = cast(

@@ -7,6 +7,16 @@ from seqloom.studies.sources.pixels import binary_digits
 from seqloom.studies.study import Study, Variant, at_least, at_most, lead
 
 MINUTES = 25.0
+SMALL = ("task.target.size=14", "task.target.fit=stretch", "train.threads=1", "train.tokens=3136", "train.epochs=2")
+
+
+def drawn_by(decoder: str, style: str, size: int, layers: int) -> Variant:
+    """A decoder of about 80,000 parameters."""
+    table = f'decoder={{type="{decoder}", style="{style}", size={size}, layers={layers}, hidden=48}}'
+    return Variant((*SMALL, table))
+
+
+DIAGONAL, OTHERS = "Diagonal BiLSTM", ("Row LSTM", "PixelCNN", "gated PixelCNN")
 
 STUDIES: dict[str, Study] = {
     "binary-digits": Study(
@@ -25,6 +35,20 @@ STUDIES: dict[str, Study] = {
         variants={
             style: Variant(("train.threads=1", "train.epochs=20", f"decoder.style={style}"), minutes=MINUTES)
             for style in ("gated", "plain")
+        },
+        measure=nats_and_halves,
+    ),
+    "small-digits": Study(
+        "the same pictures, 14 x 14 pixels: nats per picture after two epochs, models of 75,000 to 82,000 parameters",
+        "pixels",
+        binary_digits,
+        tuple(lead(0, "nats", other, DIAGONAL) for other in OTHERS),
+        "28 x 28, nats: PixelCNN 81.30, Row LSTM 80.54, Diagonal BiLSTM 79.20 (van den Oord et al. 2016, table 4)",
+        variants={
+            DIAGONAL: drawn_by("pixel_rnn", "diagonal", 48, 3),
+            "Row LSTM": drawn_by("pixel_rnn", "row", 48, 4),
+            "PixelCNN": drawn_by("pixel_cnn", "plain", 64, 8),
+            "gated PixelCNN": drawn_by("pixel_cnn", "gated", 24, 6),
         },
         measure=nats_and_halves,
     ),
