@@ -39,6 +39,11 @@ def gate(values: Tensor) -> Tensor:
     return torch.tanh(signal) * torch.sigmoid(opening)
 
 
+def init_weight(weight: Tensor, variance: float) -> None:
+    """Weights that multiply the variance of their inputs by this."""
+    nn.init.normal_(weight, std=(variance / weight[0].numel()) ** 0.5)
+
+
 class Above(nn.Module):
     """A convolution over `lines` lines above, and the `reach` columns on both sides."""
 
@@ -110,6 +115,12 @@ class PlainLayer(Layer):
         self.enter = None if self.first else InPixel(of_size, half)
         self.leave = None if self.first else InPixel(half, of_size)
         self.left = InLine(read, written, reach, strict=self.first)
+        # A ReLU halves the variance; the sum of both convolutions is to have one of about 1.
+        init_weight(self.above.convolution.weight, 0.5 if self.first else 1)
+        init_weight(self.left.convolution.weight, 0.5 if self.first else 1)
+        if self.enter is not None and self.leave is not None:
+            init_weight(self.enter.linear.weight, 2)
+            init_weight(self.leave.linear.weight, 2)
 
     def forward(self, values: Tensor, condition: Tensor | None) -> tuple[Tensor, State]:
         """(B, D, H, W) -> (B, size, H, W), and what is kept."""
@@ -151,6 +162,11 @@ class GatedLayer(Layer):
         self.ahead = 0 if first else 1
         self.across = nn.Conv2d(len(gates), len(gates), 1)
         self.left, self.leave = InLine(read, gates, reach, strict=first), InPixel(of_size, of_size)
+        # Gates are to see sums of variance about 1; what comes out of a gate has one of about a quarter.
+        init_weight(self.above.convolution.weight, 1 if first else 4)
+        init_weight(self.across.weight, 0.5)
+        init_weight(self.left.convolution.weight, 0.5)
+        init_weight(self.leave.linear.weight, 4)
 
     def forward(self, vertical: Tensor, values: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor, State]:
         """Both stacks.  (B, D, H, W) -> (B, size, H, W), and what is kept."""

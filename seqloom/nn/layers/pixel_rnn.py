@@ -30,9 +30,11 @@ from seqloom.nn.layers.canvas import (
     window,
     write_column,
 )
-from seqloom.nn.layers.pixel_cnn import PlainLayer
+from seqloom.nn.layers.pixel_cnn import PlainLayer, init_weight
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import State
+
+FROM_STATES = 4.0  # states are small: what a layer of LSTMs adds is to have a variance near 1
 
 
 def update(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,6 +75,8 @@ class RowLayer(nn.Module):
         self.above = nn.Conv1d(self.inner, 4 * self.inner, 2 * reach + 1, padding=reach)
         self.condition = nn.Linear(condition, 4 * self.inner, bias=False) if condition else None
         self.leave, self.dropout = InPixel(of_inner, of_size), Dropout(dropout)
+        init_weight(self.left.convolution.weight, 1)
+        init_weight(self.leave.linear.weight, FROM_STATES)
 
     def look_up(self, hidden: Tensor, condition: Tensor | None) -> Tensor:
         """What the states of the line above give.  (B, D, W) -> (B, 4 D, W)"""
@@ -158,6 +162,10 @@ class DiagonalLayer(nn.Module):
         self.left, self.right = Diagonal(self.inner), Diagonal(self.inner)
         self.leave, self.leave_right = InPixel(of_inner, of_size), nn.Conv2d(self.inner, size, 1, bias=False)
         self.dropout = Dropout(dropout)
+        init_weight(self.enter.linear.weight, 1)
+        init_weight(self.enter_right.weight, 1)
+        for layer in (self.leave.linear, self.leave_right):
+            init_weight(layer.weight, FROM_STATES)
 
     def conditions(self, condition: Tensor | None, rows: int) -> tuple[Tensor, Tensor]:
         """What the condition gives to both directions.  (B, 4 D)"""
