@@ -197,6 +197,9 @@ PixelCNN | 000 | nn/layers/pixel_cnn.py | | pixels | binary-digits / plain / nat
 PixelCNN, gated | 000 | nn/layers/pixel_cnn.py | Vinyals | pixels | binary-digits / gated / nats
 PixelRNN, Row LSTM | 000 | nn/layers/pixel_rnn.py | | pixels | small-digits / Row LSTM / nats
 PixelRNN, Diagonal BiLSTM | 000 | nn/layers/pixel_rnn.py | | pixels | small-digits / Diagonal BiLSTM / nats
+## Sound sample by sample
+WaveNet | 000 | nn/decoders/wave_net.py | | wave | digit-waves / WaveNet / bits_per_dimension
+WaveNet of a digit | 000 | nn/decoders/wave_net.py | | wave | digit-waves / WaveNet of a digit
 ## Films
 Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
 Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
@@ -221,7 +224,6 @@ SpecAugment | - | data/codecs/spec_augment.py | | | $ train speech-ctc
 
 # Named in the lectures and not in the package yet.
 MISSING = """
-WaveNet | van den Oord et al. 2016 | 000
 Video pixel network | Kalchbrenner et al. 2017 | 000
 Trainable greedy decoding | Gu, Cho & Li 2017 | 000
 BERT: pre-training and fine-tuning heads | Devlin et al. 2019 | 003

@@ -131,6 +131,10 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "language model, wide": {"memory_size": 0, "canvas": (2, 3, 1), "size": 24},
         "row, in colour": {"canvas": (3, 1, 3), "size": 12, "hidden": 24, "style": "row", "first_kernel": 3},
     },
+    ("decoders", "wave_net"): {
+        "language model": {"memory_size": 0, "layers": 3},
+        "of three, heard as it goes": {"kernel": 3, "hop": 2, "layers": 2, "dilations": (1, 3)},
+    },
     ("decoders", "byte_net"): {
         "language model": {"memory_size": 0},
         "on the summary": {"condition": "summary", "tied": True},

@@ -106,6 +106,8 @@ def add_data(full: Recipe, given: Recipe, name: str, data: Data, valid: Data, re
     """
     decoder, asked = tasks_of(full)[name]["decoder"], tasks_of(given)[name]["decoder"]
     own, ratio = full["tasks"][name] if name else full, report.length_ratio
+    if tasks_of(full)[name]["task"]["type"] == "series":  # a sound is no longer because its source is
+        ratio = 0.0
     lengths: Recipe = {}
     if "length_ratio" in decoder and "length_ratio" not in asked:
         lengths["length_ratio"] = round(ratio, 3)

@@ -183,3 +183,28 @@ class TestTraining:
         says(training_complaint(command, recipe, "--data", data), "pairs.tsv, line 3", "'x' is not a number")
         said = fine(command("train", toml(recipe), "--data", data, "--out", "out", "--skip-bad")).err
         assert "Skipped 1 training line: 1 x unreadable source (first at line 3)." in said
+
+
+def test_sounds_are_drawn_sample_by_sample_for_a_digit(command):
+    import soundfile
+
+    random = np.random.default_rng(1)
+    for number in range(10):
+        soundfile.write(f"{number}.wav", random.normal(0, 0.1, 900), 8000)
+    Path("digits.tsv").write_text("".join(f"{number % 2}\t{number}.wav\n" for number in range(10)))
+    small = ["decoder.size=4", "decoder.skip=4", "decoder.hidden=4", "decoder.layers=3", "train.steps=2"]
+    classes = ['task.source={type="text", units="char"}', 'encoder={type="recurrent", embedding_size=4, size=4}']
+    settings = [word for each in [*small, *classes] for word in ("--set", each)]
+    outcome = command("train", "wave", "--data", "digits.tsv", "--out", "run", *settings)
+    assert outcome.code == 0, outcome.err
+    options = ("--source", "1", "--maximum-length", 500, "--count", 2, "--seed", 1)
+    outcome = command("generate", "run", *options, "--out", "new.wav")
+    assert outcome.code == 0, outcome.err
+    samples, rate = soundfile.read("new-2.wav")
+    assert (len(samples), rate) == (500, 8000)
+    assert "new-1.wav has 500 steps." in outcome.err
+    again = seqloom.load("run").generate(2, source="1", maximum_length=500, seed=1)
+    assert np.abs(again[1] - samples).max() < 1e-4
+    assert command("generate", "run", *options).out.splitlines() == ["(a sound of 0.06 s)"] * 2
+    assert {"nats", "bits_per_dimension"} <= seqloom.load("run").evaluate("digits.tsv").keys()
+    assert "ends so" in command("generate", "run", "--source", "1", "--out", "new.png").complaint

@@ -41,7 +41,7 @@ RECIPES = [
     "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise", "pixels",
     "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
     "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
-    "text-adaptive", "text-gpt", "text-lstm", "tour", "word-lstm", "word-sentinel", "xml",
+    "text-adaptive", "text-gpt", "text-lstm", "tour", "wave", "word-lstm", "word-sentinel", "xml",
 ]  # fmt: skip
 SENTENCE = "ein mann geht mit seinem hund durch den park"
 
@@ -217,7 +217,7 @@ class TestTraining:
             lines = "".join(f"{one}{sign}\n" for one, _ in pairs())
             if full["task"]["target"]["type"] == "piano_roll":
                 lines = "".join(f"60,64,{number} 62 -\n" for number in range(65, 75))
-            elif full["task"]["target"]["type"] == "signal":
+            elif full["task"]["target"]["type"] in ("signal", "wave"):
                 recordings()
                 lines = "".join(f"{number}.wav\n" for number in range(8))
             data, verb, stdin = written("text.txt", lines), "generate", ""

@@ -71,6 +71,10 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
         "plain": {"examples": PICTURES, "size": 6, "width": 5, "fit": "stretch"},
         "in colour, of 256 levels": {"examples": PICTURES, "size": 4, "grey": False, "levels": 256, "fit": "crop"},
     },
+    "wave": {
+        "plain": {"examples": SOUNDS},
+        "of few levels": {"examples": SOUNDS, "levels": 16, "mu": 15.0, "gain": 2.0},
+    },
     "signal": {"plain": {"examples": SOUNDS}, "short frames": {"examples": SOUNDS, "frame": 3}},
     "dialogue": {
         "plain": {"examples": ["loom weaves __eou__ warp and weft __eou__", ["weft", "and warp"]]},

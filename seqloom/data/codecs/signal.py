@@ -6,9 +6,7 @@ Gulcehre, Cho & Bengio 2014, section 4.1, predict the next samples of speech fro
 
 from __future__ import annotations
 
-import io
 import math
-import wave
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,12 +17,10 @@ from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
 from seqloom.data.codecs.files import is_path
 from seqloom.data.codecs.moments import mean_and_deviation
-from seqloom.data.codecs.sound import LOUDEST, RATES, content_of, samples_of
+from seqloom.data.codecs.sound import LOUDEST, RATES, content_of, samples_of, to_wav
 from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.storage.files import read_json, replace_file, saving, to_json
 from seqloom.values import expect
-
-LARGEST = 2**15 - 1  # of 16 bits
 
 
 class Signal(Codec):
@@ -72,14 +68,7 @@ class Signal(Codec):
 
     def to_file(self, value: Any) -> bytes:
         """A WAV file of 16 bits; louder samples are cut."""
-        samples = (self._samples(value).clip(-1, 1) * LARGEST).round().astype("<i2")
-        content = io.BytesIO()
-        with wave.open(content, "wb") as file:
-            file.setnchannels(1)
-            file.setsampwidth(2)
-            file.setframerate(self.rate)
-            file.writeframes(samples.tobytes())
-        return content.getvalue()
+        return to_wav(self._samples(value), self.rate)
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)

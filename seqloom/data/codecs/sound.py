@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import sys
+import wave
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,6 +17,7 @@ from seqloom.data.codecs.files import is_path, read_content
 from seqloom.errors import SeqloomError, UnreadableError, printable, shown
 
 FULL_SCALE = {"int16": 2**15, "int32": 2**31}  # the integer that is 1.0
+LARGEST = 2**15 - 1  # of 16 bits
 CHANNELS = 64  # at most: a longer second axis must be time
 RATES = (1_000, 384_000)  # samples per second, least and most: beyond, resampling would multiply a file
 MOST_BYTES, KIND = 2**29, "recording"  # of a file, and what it should be
@@ -138,6 +140,17 @@ def resampler(name: str, before: int, after: int) -> Any:
         message = f"{name} has {before:,} samples per second; like all of that rate it is resampled to {after:,}."
         print(printable(message), file=sys.stderr)
     return library("soxr").ResampleStream(before, after, 1, dtype="float32")
+
+
+def to_wav(samples: np.ndarray, rate: int) -> bytes:
+    """A WAV file of 16 bits; louder samples are cut.  (n,)"""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((samples.clip(-1, 1) * LARGEST).round().astype("<i2").tobytes())
+    return content.getvalue()
 
 
 def library(name: str) -> Any:

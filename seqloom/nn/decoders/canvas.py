@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from seqloom.arrays import maybe_any
 from seqloom.contracts import Decoder, Encoder, Stepper, Task
-from seqloom.data.special_tokens import SPECIAL
 from seqloom.nn.layers.canvas import CanvasNetwork, InPixel, channels_of
 from seqloom.nn.layers.embedding import embed
+from seqloom.nn.layers.levels import Levels
 from seqloom.types import Memory, Output, Padded, State, hold
 
 
@@ -51,7 +51,7 @@ class CanvasDecoder(Decoder):
         self.network = self.build_network(self.channels * embedding_size, self.channels, memory_size, **options)
         features = channels_of(self.network.features, self.channels)
         self.last = InPixel(features, channels_of(hidden, self.channels))
-        self.output = nn.Linear(hidden, vocabulary - len(SPECIAL))
+        self.output = Levels(hidden, vocabulary)
 
     @abstractmethod
     def build_network(self, inputs: int, channels: int, condition: int, **options: Any) -> CanvasNetwork:
@@ -129,13 +129,8 @@ class CanvasDecoder(Decoder):
 
     @property
     def project(self) -> Callable[[Tensor], Tensor]:
-        """Levels have a score, special tokens never.  (..., hidden) -> (..., V)"""
-        return self.score_levels
-
-    def score_levels(self, hidden: Tensor) -> Tensor:
-        levels = self.output(hidden)
-        never = levels.new_full((*levels.shape[:-1], len(SPECIAL)), float("-inf"))
-        return torch.cat([never, levels], dim=-1)
+        """(..., hidden) -> (..., V)"""
+        return self.output
 
     def limit(self, memory: Memory) -> Tensor:
         """Every picture has as many pixels."""

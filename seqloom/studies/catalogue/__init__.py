@@ -20,6 +20,7 @@ from seqloom.studies.catalogue.stories import STUDIES as STORIES
 from seqloom.studies.catalogue.summaries import STUDIES as SUMMARIES
 from seqloom.studies.catalogue.texts import STUDIES as TEXTS
 from seqloom.studies.catalogue.translation import STUDIES as TRANSLATION
+from seqloom.studies.catalogue.waves import STUDIES as WAVES
 from seqloom.studies.study import Study
 
 STUDIES: dict[str, Study] = {
@@ -36,6 +37,7 @@ STUDIES: dict[str, Study] = {
     **PICTURES,
     **LIPS,
     **PIXELS,
+    **WAVES,
     **COPYING,
     **SUMMARIES,
     **STORIES,
