@@ -117,19 +117,31 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "language model": {"memory_size": 0},
         "of two, narrow": {"kernel": 2, "size": 6, "tied": False},  # of one would forget all tokens but the last
     },
-    ("decoders", "pixel_cnn"): {
+    ("decoders", "pixels"): {
         "plain": {"style": "plain"},
         "plain, language model": {"style": "plain", "memory_size": 0, "layers": 3, "size": 24},
         "language model, wide": {"memory_size": 0, "canvas": (2, 3, 1), "kernel": 5},
         "in colour": {"canvas": (3, 1, 3), "size": 12, "hidden": 24, "layers": 3, "first_kernel": 3},
         "plain, in colour": {"canvas": (3, 1, 3), "size": 24, "hidden": 24, "style": "plain", "first_kernel": 3},
         "of single pixels above the first layer": {"kernel": 1, "canvas": (4, 3, 1)},
-    },
-    ("decoders", "pixel_rnn"): {
-        "row": {"style": "row"},
+        "row": {"style": "row", "layers": 2},
+        "diagonal": {"style": "diagonal", "layers": 2},
         "row, language model": {"style": "row", "memory_size": 0, "kernel": 5, "size": 24, "layers": 3},
-        "language model, wide": {"memory_size": 0, "canvas": (2, 3, 1), "size": 24},
-        "row, in colour": {"canvas": (3, 1, 3), "size": 12, "hidden": 24, "style": "row", "first_kernel": 3},
+        "diagonal, language model": {
+            "style": "diagonal",
+            "layers": 2,
+            "memory_size": 0,
+            "canvas": (2, 3, 1),
+            "size": 24,
+        },
+        "row, in colour": {
+            "canvas": (3, 1, 3),
+            "size": 12,
+            "hidden": 24,
+            "style": "row",
+            "layers": 2,
+            "first_kernel": 3,
+        },
     },
     ("decoders", "wave_net"): {
         "language model": {"memory_size": 0, "layers": 3},

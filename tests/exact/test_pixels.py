@@ -9,9 +9,7 @@ import torch
 
 from seqloom.data.codecs.pixels import FIRST
 from seqloom.data.special_tokens import BOS
-from seqloom.nn.decoders.canvas import CanvasDecoder
-from seqloom.nn.decoders.pixel_cnn import PixelCNN
-from seqloom.nn.decoders.pixel_rnn import PixelRNN
+from seqloom.nn.decoders.pixels import Pixels
 from seqloom.nn.layers.pixel_rnn import Diagonal, skew, unskew
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
@@ -21,15 +19,14 @@ GATED = {"style": "gated", "size": 12, "layers": 3, "first_kernel": 5, "embeddin
 PLAIN = {**GATED, "style": "plain", "size": 24}
 ROW = {**PLAIN, "style": "row", "layers": 2}
 STYLES = {"gated": GATED, "plain": PLAIN, "row": ROW, "diagonal": {**ROW, "style": "diagonal"}}
-PARTS = {"gated": PixelCNN, "plain": PixelCNN, "row": PixelRNN, "diagonal": PixelRNN}
 CANVASES = [(4, 5, 1), (3, 2, 3), (1, 6, 1), (5, 1, 1)]
 each_style = pytest.mark.parametrize("style", STYLES)
 
 
-def decoder(style: str, canvas: tuple[int, int, int], levels: int = 3, seed: int = 1, **changes) -> CanvasDecoder:
+def decoder(style: str, canvas: tuple[int, int, int], levels: int = 3, seed: int = 1, **changes) -> Pixels:
     torch.manual_seed(seed)
     settings = {"vocabulary": FIRST + levels, "memory_size": 0, "bos": BOS, "eos": None, **STYLES[style], **changes}
-    made = PARTS[style](canvas=canvas, **settings).double().eval()
+    made = Pixels(canvas=canvas, **settings).double().eval()
     for parameter in made.parameters():  # no unit is dead, and nothing is zero
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
     return made
@@ -47,7 +44,7 @@ def random_pictures(count: int, canvas: tuple[int, int, int], levels: int = 3) -
     return torch.randint(FIRST, FIRST + levels, (count, math.prod(canvas)), generator=generator)
 
 
-def seen(made: CanvasDecoder, canvas: tuple[int, int, int]) -> np.ndarray:
+def seen(made: Pixels, canvas: tuple[int, int, int]) -> np.ndarray:
     """Which pixels the features of each depend on, by gradients through the whole network.  bool (n, n)"""
     count = math.prod(canvas)
     height, width, channels = canvas
@@ -278,4 +275,4 @@ def test_a_summary_changes_every_pixel_and_each_row_has_its_own(style):
 def test_settings_that_do_not_fit_are_refused(changes, wrong):
     settings = {"vocabulary": 6, "canvas": (2, 2, 1), "memory_size": 0, "bos": BOS, "eos": None}
     with pytest.raises(ValueError, match=wrong):
-        PixelCNN(**{**settings, **changes})
+        Pixels(**{**settings, **changes})

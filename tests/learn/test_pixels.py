@@ -13,10 +13,10 @@ pytestmark = pytest.mark.slow
 SIDE = 6
 ENTROPY = SIDE * math.log(2)  # of the first line
 MODELS = {
-    "gated": {"type": "pixel_cnn", "style": "gated", "layers": 2},
-    "plain": {"type": "pixel_cnn", "style": "plain", "layers": 3},
-    "row": {"type": "pixel_rnn", "style": "row", "layers": 1},
-    "diagonal": {"type": "pixel_rnn", "style": "diagonal", "layers": 1},
+    "gated": {"type": "pixels", "style": "gated", "layers": 2},
+    "plain": {"type": "pixels", "style": "plain", "layers": 3},
+    "row": {"type": "pixels", "style": "row", "layers": 1},
+    "diagonal": {"type": "pixels", "style": "diagonal", "layers": 1},
 }
 
 

@@ -12,7 +12,7 @@ lines above, a horizontal stack h the pixels to the left and v; there is no blin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -207,7 +207,7 @@ class PixelCNN(CanvasNetwork):
         *,
         inputs: int,
         channels: int,
-        style: Literal["gated", "plain"],
+        style: str,
         size: int,
         layers: int,
         kernel: int,

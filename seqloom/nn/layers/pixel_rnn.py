@@ -12,7 +12,7 @@ the last pixel of the line above would never be seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -224,7 +224,7 @@ class PixelRNN(CanvasNetwork):
         *,
         inputs: int,
         channels: int,
-        style: Literal["row", "diagonal"],
+        style: str,
         size: int,
         layers: int,
         kernel: int,

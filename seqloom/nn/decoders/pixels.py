@@ -1,15 +1,16 @@
-"""What decoders of pictures share: the tokens of an output are the pixels of one picture, line by line.
+"""PixelCNN and PixelRNN: the pixels of a picture one by one, line by line, each from those before it.
 
-The distribution of a pixel is a softmax over its levels (van den Oord, Kalchbrenner & Kavukcuoglu 2016, section 2.2); a
-pixel of several channels is as many tokens. With an encoder the summary of the source conditions every layer.
+van den Oord, Kalchbrenner & Kavukcuoglu 2016: masked convolutions ("plain"), LSTMs over lines ("row") or along
+diagonals ("diagonal"); van den Oord, Kalchbrenner, Vinyals, Espeholt, Graves & Kavukcuoglu 2016: gated convolutions in
+two stacks ("gated"). The distribution of a pixel is a softmax over its levels; a pixel of several channels is as many
+tokens. With an encoder the summary of the source conditions every layer.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +20,20 @@ from seqloom.contracts import Decoder, Encoder, Stepper, Task
 from seqloom.nn.layers.canvas import CanvasNetwork, InPixel, channels_of
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.levels import Levels
+from seqloom.nn.layers.pixel_cnn import PixelCNN
+from seqloom.nn.layers.pixel_rnn import PixelRNN
 from seqloom.types import Memory, Output, Padded, State, hold
 
+NETWORKS: dict[str, type[PixelCNN] | type[PixelRNN]] = {
+    "gated": PixelCNN,
+    "plain": PixelCNN,
+    "row": PixelRNN,
+    "diagonal": PixelRNN,
+}
 
-class CanvasDecoder(Decoder):
-    """A decoder around a network over pictures, which is made of the options that this class does not know.
+
+class Pixels(Decoder):
+    """`layers` layers of `size`, the first convolution with a kernel of its own; `hidden` is what the softmax sees.
 
     State: {"count": how many tokens were read (rows,), "line": the embedded pixels of the present line (rows, D, W),
     "network": that of the network}.
@@ -34,28 +44,38 @@ class CanvasDecoder(Decoder):
         *,
         vocabulary: int,
         canvas: tuple[int, int, int] | None,
+        memory_size: int,
         bos: int,
         eos: int | None,
-        memory_size: int,
-        embedding_size: int,
-        hidden: int,
-        **options: Any,
+        style: Literal["gated", "plain", "row", "diagonal"] = "gated",
+        size: int = 64,
+        layers: int = 8,
+        kernel: int = 3,
+        first_kernel: int = 7,
+        embedding_size: int = 8,
+        hidden: int = 64,
+        dropout: float = 0.0,
     ):
         if canvas is None:
             raise ValueError('writes the pixels of pictures: set task.target.type = "pixels"')
         super().__init__(bos=bos, eos=eos, lengths=(0.0, prod(canvas)))
         self.height, self.columns, self.channels = canvas
-        self.pixels = prod(canvas)
+        self.pixels, self.embedding_size, self.hidden_size = prod(canvas), embedding_size, hidden
         self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.embedding_size, self.hidden_size = embedding_size, hidden
-        self.network = self.build_network(self.channels * embedding_size, self.channels, memory_size, **options)
+        self.network: CanvasNetwork = NETWORKS[style](
+            inputs=self.channels * embedding_size,
+            channels=self.channels,
+            style=style,
+            size=size,
+            layers=layers,
+            kernel=kernel,
+            first_kernel=first_kernel,
+            condition=memory_size,
+            dropout=dropout,
+        )
         features = channels_of(self.network.features, self.channels)
         self.last = InPixel(features, channels_of(hidden, self.channels))
         self.output = Levels(hidden, vocabulary)
-
-    @abstractmethod
-    def build_network(self, inputs: int, channels: int, condition: int, **options: Any) -> CanvasNetwork:
-        """A network over pixels of so many inputs, and a summary that wide; 0: no summary."""
 
     def prepare(self, memory: Memory) -> Memory:
         return memory
