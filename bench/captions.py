@@ -135,14 +135,15 @@ def random_batch(shape: tuple[int, int, int] = SHAPE, rows: int = ROWS, words: i
 
 def updates(batch: Batch, ours: Model, bare: nn.Module) -> dict[str, Any]:
     """One update each. The bare model takes the inputs of the source, and those of the decoder."""
-    assert batch.source is not None
-    source, targets = [batch.source, *batch.source.parts.values()], batch.targets.values
+    targets = batch.targets.values
+    source = [] if batch.source is None else [batch.source, *batch.source.parts.values()]
     given = [*(each.values for each in source), batch.inputs.values]
-    objective = CrossEntropy(label_smoothing=SMOOTHING).train()
+    smoothing = SMOOTHING if source else 0.0  # pictures have levels that no pixel can have
+    objective = CrossEntropy(label_smoothing=smoothing).train()
 
     def loss_of_bare() -> Tensor:
         scores = bare(*given).flatten(0, 1)
-        return functional.cross_entropy(scores, targets.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
+        return functional.cross_entropy(scores, targets.flatten(), ignore_index=PAD, label_smoothing=smoothing)
 
     losses: dict[str, Any] = {
         "Seqloom": (ours.train(), lambda: objective(ours, batch, 0.0).total),

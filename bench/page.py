@@ -272,6 +272,10 @@ def lips(record: Record, name: str, images: Path) -> list[str]:
     return beside_bare_loop(record, "Lip reading with sound compared with a bare loop", "frames")
 
 
+def pixels(record: Record, name: str, images: Path) -> list[str]:
+    return beside_bare_loop(record, "Pictures pixel by pixel compared with a bare loop", "pictures")
+
+
 def beside_bare_loop(record: Record, title: str, unit: str) -> list[str]:
     lines = heading(title, record)
     lines += [f"Processor time of a batch; {record['shape']}.", ""]
@@ -339,6 +343,7 @@ SECTIONS = {
     "conv": convolutions,
     "captions": captions,
     "lips": lips,
+    "pixels": pixels,
     "stream": streaming,
     "engines": engines,
 }

@@ -12,7 +12,20 @@ import numpy as np
 import pytest
 import torch
 
-from bench import captions, conv_s2s, experts, gates, lattice, lips, measuring, objectives, pairs, pointer, stream
+from bench import (
+    captions,
+    conv_s2s,
+    experts,
+    gates,
+    lattice,
+    lips,
+    measuring,
+    objectives,
+    pairs,
+    pixels,
+    pointer,
+    stream,
+)
 from bench.batches import Batches
 from bench.page import write_page
 from bench.pipe import HOME, Worker
@@ -253,6 +266,20 @@ def test_the_bare_lip_reader_is_ours() -> None:
     torch.testing.assert_close(bare.eval()(*given)[batch.targets.mask], expected, atol=1e-5, rtol=1e-4)
     measured = conv_s2s.compare(captions.updates(batch, ours, bare), 27, 1, "frames")
     assert measured["Seqloom"]["ratio"] > 0
+
+
+def test_the_bare_model_of_pixels_is_ours_and_draws_far_slower(tmp_path: Path) -> None:
+    batch = pixels.random_batch(rows=2, side=6)
+    ours, bare = pixels.models(side=6, layers=3)
+    expected = ours.eval()(batch).scores
+    torch.testing.assert_close(bare.eval()(batch.inputs.values), expected, atol=1e-5, rtol=1e-4)
+    measured = conv_s2s.compare(captions.updates(batch, ours, bare), 2, 1, "pictures")
+    drawn = pixels.drawing(ours.eval(), bare.eval(), 1)
+    record = measuring.record("pixels", 1, shape="small", settings={"training": measured, "drawing": drawn})
+    measuring.write(record, tmp_path / "results" / "bench-pixels.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "speed, relative to the bare loop, drawing >= 50: " in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,10 +127,10 @@ def write_column(line: Tensor, column: Tensor, values: Tensor) -> Tensor:
 
 def lines_above(values: Tensor, line: Tensor, count: int) -> Tensor:
     """So many lines above a line of each row, zeros above the first.  (B, D, H, W), (B,) -> (B, D, count, W)"""
-    padded = functional.pad(values, (0, 0, count, 0))
-    places = line[:, None] + torch.arange(count, device=line.device)  # (B, count)
+    places = line[:, None] + torch.arange(-count, 0, device=line.device)  # (B, count)
     rows = torch.arange(len(values), device=line.device)[:, None]
-    return padded.transpose(1, 2)[rows, places].transpose(1, 2)
+    found = values.transpose(1, 2)[rows, places.clamp(min=0)] * (places >= 0)[:, :, None, None]
+    return found.transpose(1, 2)
 
 
 def at_line(values: Tensor, line: Tensor) -> Tensor:
