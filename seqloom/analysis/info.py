@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -205,13 +206,14 @@ def info_on_random_examples(name: str, system: System, source: Any, target: Any,
     """Counted on random tokens of codecs, or of what stands in for them."""
     model, task, recipe, trust = system.model, system.task, system.recipe, system.trust
     length = LENGTH if task.per_token or not isinstance(model.decoder, Head) else 1
+    length = prod(task.target.canvas) if task.target.canvas else length  # a picture is whole
     nested = task.source is not None and bool(task.source.nested)
     divided = task.source is not None and bool(task.source.divided)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe["seed"])
         lengths, sources = [length] * ROWS, [LENGTH] * ROWS
         examples: Any = Examples(source, target, lengths, task.target.chooses, nested, sources, divided)
-        batch = task.collate(examples, task.in_order(examples.lengths, tokens=ROWS * (LENGTH + 1))[0])
+        batch = task.collate(examples, task.in_order(examples.lengths, tokens=ROWS * (max(length, LENGTH) + 1))[0])
         objective = build_objective(recipe, task, model.decoder, trust, target)
         training = Training(model, objective, seed=recipe["seed"]).train()
         flops, kept = step_flops(training, batch), activation_bytes(training, batch)
@@ -221,7 +223,7 @@ def info_on_random_examples(name: str, system: System, source: Any, target: Any,
     words = f", vocabularies of {' and '.join(f'{count:,}' for count in known)} tokens" if known else ""
     return Info(
         name,
-        f"{ROWS} random examples of {LENGTH} tokens{words}: give --data for those of a file",
+        f"{ROWS} random examples of {max(length, LENGTH)} tokens{words}: give --data for those of a file",
         **sizes(model, recipe),
         activation_bytes=kept,
         train_flops_per_token=flops / target_tokens(batch),
