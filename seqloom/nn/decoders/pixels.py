@@ -115,11 +115,9 @@ class Pixels(Decoder):
         pixels = whole.permute(0, 3, 1, 2)  # (rows, channels * E, H, W)
         features, kept = self.network(pixels, self.condition(memory, rows))
         maps = self.last(features.relu()).relu().permute(0, 2, 3, 1)  # (rows, H, W, hidden)
-        each = (
-            maps[:, :, :, None].expand(-1, -1, -1, self.channels, -1).flatten(1, 2)
-        )  # (rows, H * W, channels, hidden)
         channels = torch.arange(self.channels, device=maps.device)
-        hidden = self.of_channel(each, channels).flatten(1, 2)[:, :width]
+        each = self.of_channel(maps[:, :, :, None].expand(-1, -1, -1, self.channels, -1), channels)
+        hidden = each.flatten(1, 3)[:, :width]  # (rows, U, hidden)
         line = (inputs.lengths - 1).clamp(0, self.pixels - 1) // (self.columns * self.channels)
         after = {
             "count": inputs.lengths,

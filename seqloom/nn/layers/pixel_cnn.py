@@ -54,8 +54,8 @@ class Above(nn.Module):
 
     def forward(self, lines: Tensor) -> Tensor:
         """Whole lines, of which each result takes `lines`.  (B, D, H + lines - 1, W) -> (B, outputs, H, W)"""
-        padded: Tensor = self.convolution(functional.pad(lines, (self.reach, self.reach)))
-        return padded
+        found: Tensor = self.convolution(functional.pad(lines, (self.reach, self.reach)))
+        return found
 
 
 class Layer(nn.Module):
