@@ -88,7 +88,7 @@ class Predictor(BasePredictor):
         return generate(self.system, count, source=source, prefix=prefix, **options)
 
     def complete(self, picture: Any, **options: Any) -> tuple[Any, list[Completion]]:
-        """What is kept of a picture; then it and completions of it. Options: keep, count, source, a sampling's."""
+        """What is kept of a picture or film; then it and completions. Options: keep, count, source, a sampling's."""
         from seqloom.inference.completion import complete_picture
 
         return complete_picture(self.system, picture, **options)

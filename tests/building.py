@@ -143,6 +143,18 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "first_kernel": 3,
         },
     },
+    ("decoders", "video_pixels"): {
+        "language model": {"memory_size": 0, "size": 24, "hidden": 24},
+        "in colour": {"canvas": (2, 1, 3), "size": 12, "hidden": 24, "first_kernel": 3},
+        "independent, of one pixel": {
+            "style": "independent",
+            "canvas": (1, 1, 1),
+            "frames": 9,
+            "size": 24,
+            "hidden": 24,
+        },
+        "vector": {"memory": "vector", "layers": 0, "memory_size": 0, "style": "plain"},
+    },
     ("decoders", "wave_net"): {
         "language model": {"memory_size": 0, "layers": 3},
         "of three, heard as it goes": {"kernel": 3, "hop": 2, "layers": 2, "dilations": (1, 3)},
@@ -348,17 +360,21 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 }
 
 
-def cases(folder: str, heads: bool = False, online: bool = False, chooses: tuple[str, ...] | None = None) -> list[Any]:
+def cases(
+    folder: str, heads: bool = False, online: bool = False, chooses: tuple[str, ...] | None = None, endless: bool = True
+) -> list[Any]:
     """Every part of a folder, plain and in its variants, as pytest parameters of one function: build().
 
     Of decoders those that read all and then step, or the heads, which do not step, or those that write as they read;
-    and of these perhaps only those that choose in one of some ways from their source.
+    and of these perhaps only those that choose in one of some ways from their source, or that can write an end.
     """
     found = []
     for name, part in parts(folder).items():
         if issubclass(part, Head) != heads or issubclass(part, Online) != online:
             continue
         if chooses is not None and part.chooses not in chooses:
+            continue
+        if not endless and part.endless:
             continue
         if folder == "decoders" and not heads and "vocabulary" not in signature(part).parameters:
             continue  # of vectors: nothing to search

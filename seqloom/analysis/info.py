@@ -206,7 +206,8 @@ def info_on_random_examples(name: str, system: System, source: Any, target: Any,
     """Counted on random tokens of codecs, or of what stands in for them."""
     model, task, recipe, trust = system.model, system.task, system.recipe, system.trust
     length = LENGTH if task.per_token or not isinstance(model.decoder, Head) else 1
-    length = prod(task.target.canvas) if task.target.canvas else length  # a picture is whole
+    if task.target.canvas is not None:  # pictures and films are whole
+        length = prod(task.target.canvas) * (task.target.frames or 1)
     nested = task.source is not None and bool(task.source.nested)
     divided = task.source is not None and bool(task.source.divided)
     with torch.random.fork_rng(devices=[]):

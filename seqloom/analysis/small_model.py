@@ -30,6 +30,7 @@ WORDS = (3,)  # of a sentence, where sources are stories
 TOKENS: Any = SimpleNamespace(vocabulary=11, features=None, shape=None)
 VECTORS: Any = SimpleNamespace(vocabulary=None, features=2, shape=None)
 PICTURE, CANVAS = (16, 16), (3, 2)  # height and width of a picture, as a source and as an output
+FRAMES = 2  # of a film as an output
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
 def stand_in(codec: Codec | None) -> Any:
     """In place of a codec that has not been fitted: a few tokens, vectors of two components, or small pictures."""
     if codec is not None and codec.canvas is not None:
-        return SimpleNamespace(**vars(TOKENS), canvas=(*CANVAS, codec.canvas[2]))
+        frames = None if codec.frames is None else FRAMES
+        return SimpleNamespace(**vars(TOKENS), canvas=(*CANVAS, codec.canvas[2]), frames=frames)
     if codec is not None and codec.shape is not None:
         parts = {name: stand_in(part) for name, part in codec.parts.items()}
         return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""`seqloom complete`: the rest of a picture, drawn pixel by pixel."""
+"""`seqloom complete`: the rest of a picture or of a film, drawn pixel by pixel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,19 @@ from seqloom.errors import SeqloomError
 @options.run
 @click.argument("picture", type=options.FILE)
 @options.task
-@click.option("--keep", default="top", help='What is kept: "top", "left", or a mask, a picture that is white there.')
+@click.option(
+    "--keep", help='What is kept: "top", "left", or a mask, a picture that is white there; of a film so many frames.'
+)
 @click.option("--source", help="What to write for, where the run reads a source, such as a class.")
 @click.option("--count", type=click.IntRange(min=1), default=8, help="How many completions.")
 @click.option("--temperature", type=float, help="Below 1 safer, above 1 more varied.")
 @click.option("--seed", type=int, help="For the same completions again.")
-@click.option("--out", type=options.FILE, required=True, help="The .png to write: the picture, what is kept, the rest.")
+@click.option(
+    "--out",
+    type=options.FILE,
+    required=True,
+    help="The .png or .gif to write: the picture or film, what is kept, the rest.",
+)
 @options.device
 @options.threads()
 @options.trust
@@ -29,7 +36,7 @@ def complete(
     run: Path,
     picture: Path,
     task: str,
-    keep: str,
+    keep: str | None,
     source: str | None,
     count: int,
     out: Path,
@@ -38,21 +45,22 @@ def complete(
     trust: bool,
     **given: Any,
 ) -> None:
-    """Complete a picture, several times, with the log-probability of each completion."""
+    """Complete a picture or a film, several times, with the log-probability of each completion."""
     from seqloom.compute.threads import choose_threads
-    from seqloom.data.codecs.pictures import side_by_side
     from seqloom.predictor import Predictor
     from seqloom.storage.files import replace_file
 
     choose_threads(threads)
-    options.check_file(out, "completed.png")
-    if out.suffix.lower() != ".png":
-        raise SeqloomError(f"--out {out}: expected a name that ends with .png")
     model = Predictor.load([run], device, trust, task=task)
+    codec = model.task.target
+    options.check_file(out, f"completed{codec.suffix or '.png'}")
+    if codec.canvas is not None and out.suffix.lower() != codec.suffix:
+        raise SeqloomError(f"--out {out}: expected a name that ends with {codec.suffix}")
     chosen = {name: value for name, value in given.items() if value is not None}
     kept, (whole, *found) = model.complete(str(picture), keep=keep, count=count, source=source, **chosen)
-    replace_file(out, model.task.target.to_file(side_by_side([whole.value, kept, *(each.value for each in found)])))
-    print(f"the picture itself  {whole.log_prob:10.3f}")
+    replace_file(out, codec.to_file(codec.side_by_side([whole.value, kept, *(each.value for each in found)])))
+    what = "picture" if codec.frames is None else "film"
+    print(f"{f'the {what} itself':18}  {whole.log_prob:10.3f}")
     for number, each in enumerate(found, start=1):
         print(f"completion {number:<8} {each.log_prob:10.3f}")
-    note(f"{out} shows the picture, what is kept, and {count:,} completion{'s' * (count > 1)}.")
+    note(f"{out} shows the {what}, what is kept, and {count:,} completion{'s' * (count > 1)}.")

@@ -48,7 +48,6 @@ def generate(
 ) -> None:
     """Generate texts, pictures, music or signals with a language model."""
     from seqloom.compute.threads import choose_threads
-    from seqloom.data.codecs.pictures import side_by_side
     from seqloom.predictor import Predictor
     from seqloom.storage.files import replace_file
 
@@ -70,9 +69,9 @@ def generate(
         replace_file(out, "".join(f"{line}\n" for line in lines).encode())
         note(f"{count:,} texts are in {out}.")
         return
-    if codec.canvas is not None:
-        replace_file(out, codec.to_file(side_by_side(found)))
-        note(f"{count:,} picture{'s are' if count > 1 else ' is'} in {out}.")
+    if (together := codec.side_by_side(found)) is not None:
+        replace_file(out, codec.to_file(together))
+        note(f"{out} shows {count:,} side by side." if count > 1 else f"{out} is written.")
         return
     for number, value in enumerate(found, start=1):
         path = out if count == 1 else out.with_stem(f"{out.stem}-{number}")

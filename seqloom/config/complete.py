@@ -23,6 +23,7 @@ FROM_DATA = (
     "features",
     "shape",
     "canvas",
+    "frames",
     "inputs",
     "pad",
     "bos",
@@ -38,6 +39,7 @@ OF = {
     "features": "vectors",
     "shape": "pictures",
     "canvas": "pixels",
+    "frames": "films",
 }  # what a side that has it is made of
 OF_SOURCE = ("source_vocabulary", "source_features")
 

@@ -38,6 +38,7 @@ class Codec(ABC):
     moving: ClassVar[bool] = False  # values are films: pictures that follow each other, (T, H, W, C)
     parts: Mapping[str, Codec] = MappingProxyType({})  # of inputs that a source has beside its own, such as sound
     canvas: tuple[int, int, int] | None = None  # height, width and channels, where tokens are the pixels of a picture
+    frames: int | None = None  # how many such pictures a value has at most, where it is a film
     endless: ClassVar[bool] = False  # values have no end of their own, as pixels or samples
     chooses: ClassVar[str] = ""  # "places": only places of the source; "copies": words of the source as well
     nested: ClassVar[str] = ""  # a source is a table of tokens (T, W): what a row of it is, "sentence" or "word"
@@ -99,6 +100,10 @@ class Codec(ABC):
     def to_file(self, value: Any) -> bytes:
         """The content of a file that holds the value, whose name ends with `suffix`."""
         raise SeqloomError(f"{type(self).__name__.lower()} has no file format of its own: write its values as lines")
+
+    def side_by_side(self, values: Sequence[Any]) -> Any:
+        """Several values as one that shows them all, or None: a file holds one."""
+        return None
 
     def picture(self, values: np.ndarray) -> bytes:
         """A picture, uint8 (H, W, C), as a PNG file."""

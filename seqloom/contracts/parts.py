@@ -166,6 +166,7 @@ class Decoder(nn.Module, Stepper):
     reads_source: ClassVar[bool] = False  # it needs the source itself: the memory has it as parts["source"]
     features: int | None = None  # inputs are vectors so wide, (rows, F), and the scores describe the next one
     unknown: tuple[int, int] | None = None  # (first, unk): source tokens from `first` on are encoded as `unk`
+    endless: ClassVar[bool] = False  # never writes a special token: only their length ends its outputs
     modality: ClassVar[tuple[str, ...]] = ()  # depends on the data; tasks share all else; (): nothing
 
     def __init__(
@@ -229,6 +230,10 @@ class Decoder(nn.Module, Stepper):
             }
             hint = f"; for these targets set {wanted[target.chooses]}" if target.chooses else ""
             raise ValueError(f"needs {able[self.chooses]}, not {able[target.chooses]}{hint}")
+        if self.endless and (task.eos is not None or not target.endless or target.is_vectors):
+            raise ValueError(
+                'writes what has no end of its own: set task.type = "series" and a target such as "pixels"'
+            )
         if task.eos is None and task.source is not None and task.at_once:
             raise ValueError(
                 'writes token by token, but an answer is given at once: take a head, such as "label" or "tags"'

@@ -1,17 +1,20 @@
-"""Pictures completed by a model of pixels: some are kept, the others drawn from left to right and line by line.
+"""Pictures and films completed by a model of pixels: some are kept, the others drawn one after another.
 
-Where all kept pixels come before all others, as with the top half, completions have the probabilities that the model
-gives them. Kept pixels that come later are set when their turn comes: what is drawn before does not know them.
+Where all kept pixels come before all others, as with the top half or the first frames, completions have the
+probabilities that the model gives them. Kept pixels that come later are set when their turn comes: what is drawn before
+does not know them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 
+from seqloom.data.codecs.frames import Frames
 from seqloom.data.codecs.pictures import MARGIN, pixels
 from seqloom.data.codecs.pixels import Pixels
 from seqloom.errors import SeqloomError, UnreadableError, shown
@@ -26,7 +29,7 @@ HALVES = ("top", "left")
 
 @dataclass(frozen=True)
 class Completion:
-    """A picture, and the log-probability of the pixels that were not kept."""
+    """A picture or film, and the log-probability of the pixels that were not kept."""
 
     value: np.ndarray
     log_prob: float
@@ -34,21 +37,22 @@ class Completion:
 
 @torch.inference_mode()
 def complete_picture(
-    system: System, picture: Any, *, keep: Any = "top", count: int = 8, source: Any = None, **settings: Any
+    system: System, picture: Any, *, keep: Any = None, count: int = 8, source: Any = None, **settings: Any
 ) -> tuple[np.ndarray, list[Completion]]:
     """What is kept, grey elsewhere, and completions of it: first the picture itself, then `count` drawn ones.
 
-    `keep` is "top", "left", or a mask: a picture, or an array of booleans, (H, W). `settings` are those of sampling.
+    Of a picture `keep` is "top", as by default, "left", or a mask: a picture, or an array of booleans, (H, W); of a
+    film it is how many frames, by default half of them. `settings` are those of sampling.
     """
     task, model, codec = system.task, system.model, system.task.target
     if not isinstance(codec, Pixels):
-        raise SeqloomError('this run writes no pixels: complete needs task.target.type = "pixels"')
+        raise SeqloomError('this run writes no pixels: complete needs task.target.type = "pixels" or "frames"')
     if (task.source is None) != (source is None):
         raise SeqloomError(f"source: this run reads {'a source: give one' if source is None else 'none: leave it out'}")
     if not 1 <= count <= MOST_TEXTS:
         raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} completions")
     tokens = codec.encode(picture)  # (n,)
-    kept = kept_pixels(codec, keep)
+    kept = kept_frames(codec, keep, tokens) if isinstance(codec, Frames) else kept_pixels(codec, keep)
     search = build_search(system, **{"type": "sample", **settings})
     read = None if source is None else model.pad([encode_source(system, source)] * count)
     begun = int(np.argmin(kept))  # pixels before the first that is not kept
@@ -66,9 +70,28 @@ def complete_picture(
     return np.where(kept.reshape(whole.shape), whole, np.uint8(MARGIN)), values
 
 
+def kept_frames(codec: Frames, keep: Any, tokens: np.ndarray) -> np.ndarray:
+    """Which tokens of a film are kept: those of its first frames.  bool (n,)"""
+    area = prod(codec.canvas)
+    frames = len(tokens) // area
+    if frames != codec.frames:
+        raise SeqloomError(
+            f"the film has {frames} frames; expected {codec.frames} (task.target.frames), as many as the model draws: "
+            "to continue a shorter one, generate with it as the prefix"
+        )
+    try:
+        count = codec.frames // 2 if keep is None else int(keep)
+    except (TypeError, ValueError):
+        count = 0
+    if not 1 <= count < codec.frames:
+        raise SeqloomError(f"keep = {shown(keep)}: expected how many frames to keep, 1 to {codec.frames - 1}")
+    return np.arange(len(tokens)) < count * area
+
+
 def kept_pixels(codec: Pixels, keep: Any) -> np.ndarray:
     """Which tokens of a picture are kept.  bool (n,)"""
     height, width, channels = codec.canvas
+    keep = "top" if keep is None else keep
     if isinstance(keep, str) and keep in HALVES:
         mask = np.zeros((height, width), dtype=bool)
         mask[: height // 2 if keep == "top" else height, : width if keep == "top" else width // 2] = True

@@ -167,7 +167,8 @@ def attention_is_given_on_request_and_sums_to_one_or_monotonic_to_no_more(decode
 def every_parameter_gets_a_gradient(decoder: Decoder) -> None:
     decoder.train()  # what is chosen outside training may have none
     memory = memory_for(decoder)
-    _finite(decoder(memory, _forced(decoder, memory, (5, 5, 5))).scores).pow(2).sum().backward()
+    length = min(int(decoder.limit(memory).min()), 20) if decoder.endless else 5  # a film has several frames
+    _finite(decoder(memory, _forced(decoder, memory, (length,) * 3)).scores).pow(2).sum().backward()
     require_gradients(decoder)
 
 

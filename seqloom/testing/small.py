@@ -29,6 +29,7 @@ SMALL: dict[str, Any] = {  # given to every constructor that has such a paramete
     "shape": (8, 8, 3),  # of pictures and frames
     "inputs": {"": {"shape": (8, 8, 3)}, "sound": {"features": FEATURES}},  # of a source
     "canvas": (3, 2, 1),  # of a picture as an output
+    "frames": 3,
     "memory_size": 8,
     "query_size": 8,
     "input_size": 6,

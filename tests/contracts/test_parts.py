@@ -71,6 +71,17 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
         "plain": {"examples": PICTURES, "size": 6, "width": 5, "fit": "stretch"},
         "in colour, of 256 levels": {"examples": PICTURES, "size": 4, "grey": False, "levels": 256, "fit": "crop"},
     },
+    "frames": {
+        "plain": {"examples": FILMS, "frames": 12, "size": 6, "width": 5, "fit": "stretch"},
+        "in colour, of 256 levels": {
+            "examples": FILMS,
+            "frames": 9,
+            "size": 4,
+            "grey": False,
+            "levels": 256,
+            "fit": "crop",
+        },
+    },
     "wave": {
         "plain": {"examples": SOUNDS},
         "of few levels": {"examples": SOUNDS, "levels": 16, "mu": 15.0, "gain": 2.0},

@@ -30,7 +30,7 @@ SOURCE = Padded(torch.tensor([[5, 6, 5, 8], [BOS, 4, 0, 0], [7, 7, 7, 0]]), torc
 BAGS = [(5, 6, 5, 8), (BOS, 4), (7, 7, 7)]  # BOS is a token like others, which one bag has
 
 
-@pytest.fixture(params=cases("decoders", chooses=("", "copies")))
+@pytest.fixture(params=cases("decoders", chooses=("", "copies"), endless=False))
 def decoder(request):
     made = request.param()
     for parameter in made.parameters():

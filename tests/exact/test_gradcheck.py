@@ -187,7 +187,17 @@ def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name, task):
     assert made.changes
     changed = {change.split(" = ")[0].rpartition(".")[2] for change in made.changes}
     estimated = {"objective"} if recipe["objective"]["type"] in ("mixer", "expected_reward") else set()
-    widths = {"size", "embedding_size", "interface_size", "spelling_size", "buckets", "hidden", "heads", "longest"}
+    widths = {
+        "size",
+        "embedding_size",
+        "interface_size",
+        "spelling_size",
+        "buckets",
+        "hidden",
+        "skip",
+        "heads",
+        "longest",
+    }
     assert changed <= widths | {"block", "window", "components"} | {"ages", "most", "answers_after"} | estimated
     if recipe["task"]["type"] == "pairs" and recipe["decoder"]["type"] != "value":
         assert len(set(made.batch.targets.lengths.tolist())) > 1

@@ -51,14 +51,14 @@ def seen(made: Pixels, canvas: tuple[int, int, int]) -> np.ndarray:
     found = np.zeros((count, count), dtype=bool)
     for seed in range(4):  # a ReLU may hide something at one point
         generator = torch.Generator().manual_seed(seed)
-        pixels = torch.randn(1, channels * made.embedding_size, height, width, generator=generator).double()
+        pixels = torch.randn(1, channels * made.drawing.embedding_size, height, width, generator=generator).double()
         pixels.requires_grad_()
-        features, _ = made.network(pixels, None)
-        hidden = made.last(features)[0].view(channels, -1, height, width)
+        features, _ = made.drawing.network(pixels, None)
+        hidden = made.drawing.last(features)[0].view(channels, -1, height, width)
         for place in range(count):
             line, column, channel = place // (width * channels), place // channels % width, place % channels
             (gradient,) = torch.autograd.grad(hidden[channel, :, line, column].sum(), pixels, retain_graph=True)
-            reached = gradient[0].view(channels, made.embedding_size, height, width).abs().sum(1)
+            reached = gradient[0].view(channels, made.drawing.embedding_size, height, width).abs().sum(1)
             found[place] |= (reached.permute(1, 2, 0).flatten() > 0).numpy()
     return found
 

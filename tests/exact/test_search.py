@@ -19,7 +19,7 @@ BOS, EOS, WORDS = 0, 1, (2, 3)  # a vocabulary of four: BOS is an ordinary token
 LIMIT = 4
 
 
-@pytest.fixture(params=cases("decoders", chooses=("",)))
+@pytest.fixture(params=cases("decoders", chooses=("",), endless=False))
 def decoder(request):
     made = request.param(vocabulary=4, bos=BOS, eos=EOS)
     made.limit = lambda memory: torch.full((memory.rows,), LIMIT)

@@ -205,5 +205,5 @@ def test_vectors_and_tokens_are_not_mixed_up():
         Likelihood().suit(task, build(Recurrent, memory_size=0), search)
     with pytest.raises(ValueError, match=r'task\.type = "series"'):
         vectors.suit(Pairs(target=PianoRoll()), None)
-    with pytest.raises(ValueError, match="target must be vectors"):
-        Series(target=SimpleNamespace(is_vectors=False))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="target must have no end of its own"):
+        Series(target=SimpleNamespace(is_vectors=False, endless=False))  # type: ignore[arg-type]

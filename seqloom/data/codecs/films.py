@@ -125,9 +125,15 @@ def check_size(name: str, frames: int, pixels: int, most_frames: int, most_pixel
 
 def too_many_pixels(name: str, most: int) -> UnreadableError:
     return UnreadableError(
-        f"{name} has frames of more than {most:,} pixels (task.source.max_pixels): make them smaller, or raise "
-        "max_pixels"
+        f"{name} has frames of more than {most:,} pixels (max_pixels): make them smaller, or raise max_pixels"
     )
+
+
+def gif(film: np.ndarray, fps: float) -> bytes:
+    """A film as an animated GIF that repeats.  uint8 (T, H, W) or (T, H, W, 3)"""
+    file, images = io.BytesIO(), [pillow().Image.fromarray(frame) for frame in film]
+    images[0].save(file, "GIF", save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
+    return file.getvalue()
 
 
 # -- files
@@ -157,23 +163,28 @@ def arrays_of(name: str, content: bytes) -> dict[str, np.ndarray]:
 
 
 def of_gif(name: str, content: bytes, scale: Scale, most: int, pixels: int) -> tuple[np.ndarray, float | None]:
-    """The frames of an animated GIF and how many there are per second, from the mean time that one is shown."""
+    """The frames of an animated GIF and how many there are per second. What is shown for longer is several frames."""
     library = pillow()
     try:
         with refusing(name):
             image = library.Image.open(io.BytesIO(content), formats=("GIF",))
             check_size(name, 0, image.width * image.height, most, pixels)
-            frames, shown_for = [], 0.0
+            frames, shown_for = [], []
             for frame in range(getattr(image, "n_frames", 1)):
                 check_size(name, frame + 1, 0, most, pixels)
                 image.seek(frame)
                 frames.append(scale(np.asarray(image.convert("RGB"))[None]))
-                shown_for += image.info.get("duration", 0) / 1000
+                shown_for.append(image.info.get("duration", 0))  # in thousandths of a second
     except library.UnidentifiedImageError:
         raise UnreadableError(f"{name} is not a readable film (unknown format); {EXPECTED}") from None
     except library.Image.DecompressionBombError:
         raise too_many_pixels(name, pixels) from None
-    return np.concatenate(frames), len(frames) / shown_for if shown_for else None
+    shortest = min(shown_for)
+    if not shortest:
+        return np.concatenate(frames), None
+    times = [round(each / shortest) for each in shown_for]
+    check_size(name, sum(times), 0, most, pixels)
+    return np.concatenate(frames).repeat(times, axis=0), 1000 / shortest
 
 
 def of_container(name: str, content: bytes, scale: Scale, most: int, pixels: int) -> Film:

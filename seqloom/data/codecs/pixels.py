@@ -7,7 +7,7 @@ a picture is black and white.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -17,7 +17,7 @@ import numpy as np
 from seqloom.arrays import as_numpy
 from seqloom.contracts import Codec
 from seqloom.data.codecs.files import is_path
-from seqloom.data.codecs.pictures import MARGIN, pixels, png
+from seqloom.data.codecs.pictures import MARGIN, pixels, png, side_by_side
 from seqloom.data.special_tokens import SPECIAL
 from seqloom.values import expect
 
@@ -84,12 +84,18 @@ class Pixels(Codec):
 
     def line(self, value: Any) -> str:
         """The path, or the size of a picture that has none."""
+        return super().line(value) if is_path(value) else self._described(value)
+
+    def _described(self, value: Any) -> str:
         height, width, _ = self.canvas
-        return super().line(value) if is_path(value) else f"(a picture of {width} x {height} pixels)"
+        return f"(a picture of {width} x {height} pixels)"
 
     def pieces(self, values: Any) -> list[str]:
         """The levels."""
         return [str(token - FIRST) for token in as_numpy(values).tolist()]
+
+    def side_by_side(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        return side_by_side(values)
 
     def to_file(self, value: Any) -> bytes:
         """A PNG file."""

@@ -8,7 +8,7 @@ samples per state on the state of the moment, such as features of another sound 
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Decoder, Encoder, Task
+from seqloom.contracts import Decoder
 from seqloom.nn.decoders.stepping import step_by_forward
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.levels import Levels
@@ -18,6 +18,8 @@ from seqloom.types import Memory, Output, Padded, State
 
 class WaveNet(Decoder):
     """State: {"layers": the last inputs of each convolution, "count": (rows,) how many tokens were read}."""
+
+    endless = True
 
     def __init__(
         self,
@@ -84,8 +86,3 @@ class WaveNet(Decoder):
             last = (memory.lengths[owner] - 1).clamp(min=0)[:, None]  # what lies beyond the source hears its end
             found = columns[owner[:, None], torch.minimum(places, last)]
         return list(found.chunk(len(self.stack.layers), dim=-1))
-
-    def suit(self, task: Task, encoder: Encoder | None) -> None:
-        if task.eos is not None or task.target.vocabulary is None or not task.target.endless:
-            raise ValueError('writes samples: set task.type = "series" and task.target.type = "wave"')
-        super().suit(task, encoder)

@@ -17,7 +17,10 @@ from seqloom.types import State
 
 
 class CanvasNetwork(nn.Module, ABC):
-    """From pixels (B, D, H, W) to the features of each place (B, F, H, W), which depend on pixels before it alone."""
+    """From pixels (B, D, H, W) to the features of each place (B, F, H, W), which depend on pixels before it alone.
+
+    A condition tells something of each place, (B, M, H, W), or the same of all places, (B, M, 1, 1).
+    """
 
     features: int
 
@@ -35,11 +38,18 @@ class CanvasNetwork(nn.Module, ABC):
 
     @abstractmethod
     def begin_line(self, state: State, above: Tensor, condition: Tensor | None) -> State:
-        """The state at the beginning of a line; the pixels of the line above are whole.  (B, D, W)"""
+        """The state at the beginning of a line, whose condition is given; the line above is whole.  (B, D, W)"""
 
     @abstractmethod
     def pixel(self, state: State, line: Tensor, column: Tensor) -> tuple[Tensor, State]:
         """The features of one place of each row: the pixels of its line (B, D, W), and its column (B,).  (B, F)"""
+
+
+def in_line(condition: Tensor | None, line: Tensor | int) -> Tensor | None:
+    """The condition in one line, or in one of each row (B,).  (B, M, H or 1, W or 1) -> (B, M, 1, W or 1)"""
+    if condition is None or condition.shape[2] == 1:
+        return condition
+    return condition[:, :, line : line + 1] if isinstance(line, int) else at_line(condition, line)[:, :, None]
 
 
 def check_kernels(layers: int, **kernels: tuple[int, int]) -> None:

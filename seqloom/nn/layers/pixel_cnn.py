@@ -73,13 +73,13 @@ class Layer(nn.Module):
         super().__init__()
         self.inputs, self.outputs, self.reach, self.first = inputs, outputs, reach, first
         self.above = Above(inputs, outputs, lines, reach)
-        self.condition = nn.Linear(condition, outputs, bias=False) if condition else None
+        self.condition = nn.Conv2d(condition, outputs, 1, bias=False) if condition else None
         self.dropout = Dropout(dropout)
 
     def look_up(self, lines: Tensor, condition: Tensor | None) -> Tensor:
         """What lines above give.  (B, D, H + lines - 1, W) -> (B, outputs, H, W)"""
         found: Tensor = self.above(lines)
-        return found if self.condition is None else found + self.condition(condition)[:, :, None, None]
+        return found if self.condition is None else found + self.condition(condition)
 
     def start(self, rows: int, width: int) -> State:
         """Before the first line."""
@@ -246,8 +246,7 @@ class PixelCNN(CanvasNetwork):
 
     def start(self, rows: int, width: int, condition: Tensor | None) -> State:
         state = {str(number): layer.start(rows, width) for number, layer in enumerate(self.layers)}
-        nothing = state["0"]["line"]  # above the first line
-        return self.begin_line(state, nothing, condition)
+        return self.begin_line(state, state["0"]["line"], condition)  # nothing is above
 
     def state_at(self, kept: State, line: Tensor) -> State:
         return {str(number): layer.state_at(kept[str(number)], line) for number, layer in enumerate(self.layers)}

@@ -26,22 +26,17 @@ from seqloom.nn.layers.canvas import (
     at_line,
     channels_of,
     check_kernels,
+    in_line,
     lines_above,
     window,
     write_column,
 )
 from seqloom.nn.layers.pixel_cnn import PlainLayer, init_weight
 from seqloom.nn.ops.dropout import Dropout
+from seqloom.nn.ops.maps import updated
 from seqloom.types import State
 
 FROM_STATES = 4.0  # states are small: what a layer of LSTMs adds is to have a variance near 1
-
-
-def update(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden and cell state.  (B, 4 D, ...), (B, D, ...)"""
-    entry, keep, leave, new = gates.chunk(4, dim=1)
-    cell = torch.sigmoid(keep) * cell + torch.sigmoid(entry) * torch.tanh(new)
-    return torch.sigmoid(leave) * torch.tanh(cell), cell
 
 
 def skew(values: Tensor) -> Tensor:
@@ -73,7 +68,7 @@ class RowLayer(nn.Module):
         of_size, of_inner = channels_of(size, channels), channels_of(self.inner, channels)
         self.left = InLine(of_size, channels_of(self.inner, channels, halves=4), reach, strict=False)
         self.above = nn.Conv1d(self.inner, 4 * self.inner, 2 * reach + 1, padding=reach)
-        self.condition = nn.Linear(condition, 4 * self.inner, bias=False) if condition else None
+        self.condition = nn.Conv2d(condition, 4 * self.inner, 1, bias=False) if condition else None
         self.leave, self.dropout = InPixel(of_inner, of_size), Dropout(dropout)
         init_weight(self.left.convolution.weight, 1)
         init_weight(self.leave.linear.weight, FROM_STATES)
@@ -81,7 +76,7 @@ class RowLayer(nn.Module):
     def look_up(self, hidden: Tensor, condition: Tensor | None) -> Tensor:
         """What the states of the line above give.  (B, D, W) -> (B, 4 D, W)"""
         found: Tensor = self.above(hidden)
-        return found if self.condition is None else found + self.condition(condition)[:, :, None]
+        return found if self.condition is None else found + self.condition(condition)[:, :, 0]
 
     def forward(self, values: Tensor, pixels: Tensor, condition: Tensor | None) -> tuple[Tensor, State]:
         """(B, size, H, W), and what is kept."""
@@ -89,8 +84,8 @@ class RowLayer(nn.Module):
         hidden = cell = values.new_zeros(len(values), self.inner, values.shape[3])
         above, hiddens, cells = [], [], []
         for line in range(values.shape[2]):
-            above.append(self.look_up(hidden, condition))
-            hidden, cell = update(read[:, :, line] + above[-1], cell)
+            above.append(self.look_up(hidden, in_line(condition, line)))
+            hidden, cell = updated(read[:, :, line] + above[-1], cell)
             hiddens.append(hidden)
             cells.append(cell)
         names = ("above", "hidden", "cell")
@@ -114,7 +109,7 @@ class RowLayer(nn.Module):
         """One place of each row.  (B, size)"""
         line = write_column(state["line"], column, values)
         gates = self.left.pixel(line, column) + at_column(state["above"], column)
-        hidden, cell = update(gates, at_column(state["before"], column))
+        hidden, cell = updated(gates, at_column(state["before"], column))
         after = {name: write_column(state[name], column, own) for name, own in (("hidden", hidden), ("cell", cell))}
         return values + self.dropout(self.leave(hidden)), {**state, **after, "line": line}
 
@@ -136,20 +131,20 @@ class Diagonal(nn.Module):
         line = torch.arange(height, device=read.device)
         for diagonal in range(height + width - 1):
             gates = skewed[:, :, :, diagonal] + self.states(functional.pad(hidden, (1, 0)))
-            hidden, cell = (each * (line <= diagonal) for each in update(gates, cell))  # a line begins at its own one
+            hidden, cell = (each * (line <= diagonal) for each in updated(gates, cell))  # a line begins at its own one
             hiddens.append(hidden)
             cells.append(cell)
         return unskew(torch.stack(hiddens, dim=3), width), unskew(torch.stack(cells, dim=3), width)
 
     def step(self, read: Tensor, above: Tensor, left: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """One place.  (B, 4 D), (B, D) each"""
-        return update(read + self.states(torch.stack([above, left], dim=2))[:, :, 0], cell)
+        return updated(read + self.states(torch.stack([above, left], dim=2))[:, :, 0], cell)
 
 
 class DiagonalLayer(nn.Module):
     """State: {"right": the states of the line above that came from the right (B, D, W), "above": those that came from
-    the left, "hidden" and "cell": those of this line so far, "line": its inputs (B, size, W), "given": what the
-    condition gives (B, 4 D)}.
+    the left, "hidden" and "cell": those of this line so far, "line": its inputs (B, size, W), "given" and
+    "given_right": what the condition gives to this line (B, 4 D, W)}.
     """
 
     def __init__(self, *, size: int, channels: int, pixels: int, reach: int, condition: int, dropout: float):
@@ -158,7 +153,7 @@ class DiagonalLayer(nn.Module):
         of_size, of_inner = channels_of(size, channels), channels_of(self.inner, channels)
         self.enter = InPixel(of_size, channels_of(self.inner, channels, halves=4))
         self.enter_right = nn.Conv2d(size + pixels, 4 * self.inner, 1)
-        self.condition = nn.Linear(condition, 8 * self.inner, bias=False) if condition else None
+        self.condition = nn.Conv2d(condition, 8 * self.inner, 1, bias=False) if condition else None
         self.left, self.right = Diagonal(self.inner), Diagonal(self.inner)
         self.leave, self.leave_right = InPixel(of_inner, of_size), nn.Conv2d(self.inner, size, 1, bias=False)
         self.dropout = Dropout(dropout)
@@ -167,49 +162,53 @@ class DiagonalLayer(nn.Module):
         for layer in (self.leave.linear, self.leave_right):
             init_weight(layer.weight, FROM_STATES)
 
-    def conditions(self, condition: Tensor | None, rows: int) -> tuple[Tensor, Tensor]:
-        """What the condition gives to both directions.  (B, 4 D)"""
+    def conditions(self, condition: Tensor | None, rows: int, height: int, width: int) -> tuple[Tensor, Tensor]:
+        """What the condition gives to both directions.  (B, 4 D, height, width)"""
         if self.condition is None:
-            nothing = self.leave_right.weight.new_zeros(rows, 4 * self.inner)
+            nothing = self.leave_right.weight.new_zeros(1, 1, 1, 1).expand(rows, 4 * self.inner, height, width)
             return nothing, nothing
-        left, right = self.condition(condition).chunk(2, dim=1)
+        left, right = self.condition(condition).expand(-1, -1, height, width).chunk(2, dim=1)
         return left, right
 
     def forward(self, values: Tensor, pixels: Tensor, condition: Tensor | None) -> tuple[Tensor, State]:
         """(B, size, H, W), and what is kept."""
-        left, right = self.conditions(condition, len(values))
-        hidden, cell = self.left(self.enter(values) + left[:, :, None, None])
-        read = self.enter_right(torch.cat([values, pixels], dim=1)) + right[:, :, None, None]
+        rows, _, height, width = values.shape
+        left, right = self.conditions(condition, rows, height, width)
+        hidden, cell = self.left(self.enter(values) + left)
+        read = self.enter_right(torch.cat([values, pixels], dim=1)) + right
         other = self.right(read.flip(3))[0].flip(3)
         shifted = functional.pad(other, (0, 0, 1, 0))[:, :, :-1]
         found = values + self.dropout(self.leave(hidden) + self.leave_right(shifted))
-        return found, {"right": other, "hidden": hidden, "cell": cell, "line": values, "given": left}
+        kept = {"right": other, "hidden": hidden, "cell": cell, "line": values, "given": left, "given_right": right}
+        return found, kept
 
     def state_at(self, kept: State, line: Tensor) -> State:
-        own = {name: at_line(kept[name], line) for name in ("hidden", "cell", "line")}
-        above = {"right": line_above(kept["right"], line), "above": line_above(kept["hidden"], line)}
-        return {**own, **above, "given": kept["given"]}
+        own = {name: at_line(kept[name], line) for name in ("hidden", "cell", "line", "given", "given_right")}
+        return {**own, "right": line_above(kept["right"], line), "above": line_above(kept["hidden"], line)}
 
     def start(self, rows: int, width: int, condition: Tensor | None) -> State:
         make = self.leave_right.weight.new_zeros
         states = {name: make(rows, self.inner, width) for name in ("right", "above", "hidden", "cell")}
-        return {**states, "line": make(rows, self.size, width), "given": self.conditions(condition, rows)[0]}
+        left, right = (each[:, :, 0] for each in self.conditions(condition, rows, 1, width))
+        return {**states, "line": make(rows, self.size, width), "given": left, "given_right": right}
 
     def begin_line(self, state: State, pixels: Tensor, condition: Tensor | None) -> State:
-        _, right = self.conditions(condition, len(pixels))
-        read = self.enter_right(torch.cat([state["line"], pixels], dim=1)[:, :, None])[:, :, 0]  # (B, 4 D, W)
+        finished = self.enter_right(torch.cat([state["line"], pixels], dim=1)[:, :, None])[:, :, 0]
+        read = finished + state["given_right"]  # (B, 4 D, W)
         hidden = cell = torch.zeros_like(state["cell"][:, :, 0])
         found = []
         for column in reversed(range(read.shape[2])):
-            hidden, cell = self.right.step(read[:, :, column] + right, state["right"][:, :, column], hidden, cell)
+            hidden, cell = self.right.step(read[:, :, column], state["right"][:, :, column], hidden, cell)
             found.append(hidden)
-        return {**state, "right": torch.stack(found[::-1], dim=2), "above": state["hidden"]}
+        left, right = (each[:, :, 0] for each in self.conditions(condition, len(read), 1, read.shape[2]))
+        after = {"right": torch.stack(found[::-1], dim=2), "above": state["hidden"]}
+        return {**state, **after, "given": left, "given_right": right}
 
     def pixel(self, values: Tensor, state: State, column: Tensor) -> tuple[Tensor, State]:
         """One place of each row.  (B, size)"""
         above, left = at_column(state["above"], column), window(state["hidden"], column, 1)[:, :, 0]
         before = window(state["cell"], column, 1)[:, :, 0]
-        hidden, cell = self.left.step(self.enter(values) + state["given"], above, left, before)
+        hidden, cell = self.left.step(self.enter(values) + at_column(state["given"], column), above, left, before)
         right = self.leave_right(at_column(state["right"], column)[:, :, None, None])[:, :, 0, 0]
         found = values + self.dropout(self.leave(hidden) + right)
         after = {name: write_column(state[name], column, own) for name, own in (("hidden", hidden), ("cell", cell))}
