@@ -201,6 +201,10 @@ PixelRNN, Diagonal BiLSTM | 000 | nn/layers/pixel_rnn.py | | pixels | small-digi
 WaveNet | 000 | nn/decoders/wave_net.py | | wave | digit-waves / WaveNet / bits_per_dimension
 WaveNet of a digit | 000 | nn/decoders/wave_net.py | | wave | digit-waves / WaveNet of a digit
 ## Films
+Video Pixel Network | 000 | nn/decoders/video_pixels.py | | frames | moving-sprites / VPN / nats_per_frame
+VPN without dependence in a frame | 000 | nn/layers/independent.py | - | frames | moving-sprites / independent pixels
+Convolutional LSTM | 000 | nn/layers/film_memory.py | | frames | moving-sprites / ConvLSTM / nats_per_frame
+LSTM over frames | 000 | nn/layers/film_memory.py | Srivastava | frames | moving-sprites / LSTM / nats_per_frame
 Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
 Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
 Lip reading, scheduled sampling | 000 | objectives/scheduled_sampling.py | | lips | lips / WAS + CL + SS / greedy_cer

@@ -45,7 +45,7 @@ def by_class(command: Command) -> str:
 def test_pictures_are_drawn_into_one_file_and_again_with_the_same_seed(command: Command, run: str) -> None:
     for name in ("one.png", "two.png"):
         said = fine(command("generate", run, "--count", 5, "--seed", 3, "--out", name)).err
-        assert f"5 pictures are in {name}." in said
+        assert f"{name} shows 5 side by side." in said
     first, second = (np.asarray(PIL.Image.open(name)) for name in ("one.png", "two.png"))
     assert first.shape == (2 * (SIZE + 1) - 1, 3 * (SIZE + 1) - 1)
     assert np.array_equal(first, second)

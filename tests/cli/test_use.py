@@ -27,6 +27,7 @@ from seqloom.data.generators.catalogue import write_examples
 from seqloom.data.generators.mouths import mouths
 from seqloom.data.generators.scenes import scenes
 from seqloom.data.generators.shapes import shapes
+from seqloom.data.generators.sprites import sprites
 from seqloom.errors import SeqloomError
 from seqloom.storage.run import Run
 from seqloom.train.display import Display
@@ -35,9 +36,10 @@ from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, ts
 RECIPES = [
     "adding", "addition", "arithmetic", "arithmetic-text", "babi", "captions-attention", "captions-first",
     "captions-start", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates", "delaunay", "delayed-copy",
-    "django", "django-plain", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt", "g2p-transformer",
-    "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "lips", "lips-and-sound", "lips-ctc", "modes",
-    "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att", "multi30k-experts",
+    "django", "django-plain", "frames", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt",
+    "g2p-transformer", "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "lips", "lips-and-sound",
+    "lips-ctc", "modes", "multi-model", "multi30k-byte-net", "multi30k-conv-s2s", "multi30k-deep-att",
+    "multi30k-experts",
     "multi30k-lstm", "multi30k-online", "multi30k-transformer", "music", "parity", "parsing", "piecewise", "pixels",
     "pointer-generator", "rare-words", "reordering", "scan-conv-s2s", "scan-lstm", "scan-transformer", "slots",
     "sorting", "speech-attention", "speech-blocks", "speech-ctc", "speech-signal", "speech-transducer", "tags",
@@ -205,6 +207,10 @@ class TestTraining:
             write_examples(Path("shapes.tsv"), shapes(12, size=28))
             Path("shapes.txt").write_text("".join(f"shapes/{number:06}.png\n" for number in range(12)))
             data, verb, stdin = Path("shapes.txt"), "generate", ""
+        elif full["task"]["target"]["type"] == "frames":
+            write_examples(Path("sprites.tsv"), sprites(6))
+            Path("sprites.txt").write_text("".join(f"sprites/{number:06}.npz\n" for number in range(6)))
+            data, verb, stdin = Path("sprites.txt"), "generate", ""
         elif full["task"].get("source", {}).get("type") == "video":
             data, verb, stdin = filmed(), "predict", "mouths/000003.npz\n"
         elif full["task"]["target"]["type"] == "places":

@@ -13,7 +13,7 @@ from seqloom.data.codecs.pixels import FIRST
 from seqloom.data.codecs.video import Video
 from seqloom.data.generators import sprites as generator
 from seqloom.data.special_tokens import BOS
-from seqloom.errors import UnreadableError
+from seqloom.errors import SeqloomError, UnreadableError
 from seqloom.nn.decoders.video_pixels import VideoPixels
 from seqloom.nn.layers.film_memory import ConvolutionalLSTM
 from seqloom.nn.layers.frame_network import MultiplicativeUnit
@@ -293,6 +293,15 @@ def test_sprites_move_and_bounce_and_fewer_are_the_first():
         steps = np.abs(np.diff(corner, axis=0))
         assert steps.min() >= 1
         assert steps.max() <= 3
+
+
+def test_in_the_smallest_picture_sprites_of_any_speed_can_turn():
+    for example in generator.sprites(50, size=11, noise=0.0):
+        assert {int(frame.sum()) for frame in example.target["frames"] > 0} == {
+            int(generator.drawn(example.source).sum())
+        }
+    with pytest.raises(SeqloomError, match="size is 10, expected 11"):
+        generator.sprites(1, size=10)
 
 
 def test_the_nats_of_a_frame_are_those_of_all_that_may_follow():

@@ -27,7 +27,7 @@ def sprites(
     check_range("sprites", "count", count, 1)
     check_range("sprites", "frames", frames, 1, 1000)
     check_range("sprites", "speeds", speeds, 1, 20)
-    check_range("sprites", "size", size, SIDE + speeds, 256)
+    check_range("sprites", "size", size, SIDE + 2 * speeds - 1, 256)  # room to turn at any speed
     check_range("sprites", "noise", noise, 0.0, 0.5)
     found = []
     for number in range(count):
