@@ -6,7 +6,7 @@ from seqloom.studies.measures.films import nats_per_frame
 from seqloom.studies.sources.films import DIGITS, FRAMES, KNOWN, NOISE, SPLITS, moving_digits, moving_sprites
 from seqloom.studies.study import Gate, Study, Variant, lead
 
-MINUTES = 15.0
+MINUTES = 6.0
 VPN, INDEPENDENT = "VPN", "independent pixels"
 COMMON = ("train.threads=1", "train.epochs=20")
 WITHIN = ("decoder.style=independent", "decoder.drawing_layers=2")
