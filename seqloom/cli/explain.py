@@ -19,6 +19,7 @@ from seqloom.cli.messages import note
 @click.argument("text", required=False)
 @click.option("--out", type=options.FILE, help="The page to write.")
 @click.option("--truth", help='For points in the plane: the true places, drawn below the output, as "0 3 2 0".')
+@click.option("--target", help="For a model of pixels: the picture or film to explain, else one is drawn.")
 @options.n_best
 @options.beam_size
 @options.limits
@@ -31,6 +32,7 @@ def explain(
     text: str | None,
     out: Path | None,
     truth: str | None,
+    target: str | None,
     n_best: int | None,
     beam_size: int | None,
     truncate: bool,
@@ -54,7 +56,11 @@ def explain(
     choose_threads(threads)
     model = Predictor.load(run, device, trust, task=task)
     options.set_limit(model, max_characters)
-    known: dict[str, Any] = {"truncate": truncate, **({} if truth is None else {"truth": truth})}
+    given = {"truth": truth, "target": target}
+    known: dict[str, Any] = {
+        "truncate": truncate,
+        **{name: value for name, value in given.items() if value is not None},
+    }
     found = model.explain(text, n_best=n_best or 5, **known, **options.search_settings((), beam_size))
     if out is not None:
         replace_file(out, page(found).encode())

@@ -121,6 +121,32 @@ class Image:
 
 
 @dataclass(frozen=True)
+class PixelByPixel:
+    """A picture or film as an output: n values in the order in which they are written, channels of a pixel together."""
+
+    height: int
+    width: int
+    channels: int
+    frames: int
+    film: bool
+    levels: int
+    values: list[int]  # n: levels
+    log_probs: list[LogProbability]  # n
+    chances: Matrix  # n x levels, or fewer where neighbouring levels are added up
+    fields: dict[int, list[int]]  # of some values: how much each value before it matters, from 0, not at all, to 255
+
+    def __post_init__(self) -> None:
+        count = self.frames * self.height * self.width * self.channels
+        expect(len(self.values) == count, "pixels.values", f"{count} levels, one for each channel of each pixel")
+        expect(all(0 <= value < self.levels for value in self.values), "pixels.values", f"levels below {self.levels}")
+        expect(len(self.log_probs) == count, "pixels.log_probs", f"{count} numbers")
+        expect_matrix(self.chances, "pixels.chances", count, len(self.chances[0]) if self.chances else 0)
+        for place, field_ in self.fields.items():
+            fits = place < count and len(field_) == place and all(0 <= each <= 255 for each in field_)
+            expect(fits, f"pixels.fields.{place}", "a number from 0 to 255 for each value before it")
+
+
+@dataclass(frozen=True)
 class Explanation:
     """All that is shown of one input."""
 
@@ -136,6 +162,7 @@ class Explanation:
     image: Image | None = None  # where it is the source
     steps: list[float] = field(default_factory=list)  # T: steps of adaptive computation; empty for other encoders
     experts: Experts = field(default_factory=dict)  # T each: experts used by the encoder; empty for other encoders
+    pixels: PixelByPixel | None = None  # where the output is a picture or film
     per_token: bool = False  # a hypothesis has one token, its tag, for each token of the source: U = T
 
     def __post_init__(self) -> None:

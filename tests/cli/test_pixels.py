@@ -197,3 +197,41 @@ def test_python_trains_on_arrays(tmp_path: Path) -> None:
     assert len(model.score(pictures[:2])) == 2
     with pytest.raises(SeqloomError, match="expected 10 x 10"):
         model.score([np.zeros((3, 3), dtype=np.uint8)])
+
+
+def test_explain_shows_a_given_picture_or_a_drawn_one(command: Command, run: str) -> None:
+    said = fine(command("explain", run, "--target", "shapes/000002.png", "--out", "page.html")).out
+    model = seqloom.load(run)
+    (score,) = model.score(["shapes/000002.png"])
+    assert f"{-score:.2f} nats" in said
+    assert '"pixels"' in Path("page.html").read_text()
+    found = model.explain(target="shapes/000002.png")
+    assert found.pixels is not None
+    assert found.pixels.values == (model.task.target.encode("shapes/000002.png") - 4).tolist()
+    assert sum(found.pixels.log_probs) == pytest.approx(score, abs=1e-3)
+    assert all(sum(each) == pytest.approx(1, abs=1e-4) for each in found.pixels.chances)
+    first, second = (model.explain(seed=3).pixels for _ in range(2))
+    assert first == second
+    complaint = command("explain", run, "ring").complaint
+    assert "source: this run reads none" in complaint
+
+
+def test_many_levels_are_shown_together(command: Command) -> None:
+    levels = ["task.target.levels=100", "task.target.grey=false", "task.target.fit=stretch"]
+    sizes = ["decoder.size=12", "decoder.hidden=12", "train.tokens=1200"]
+    drawn()
+    fine(
+        command(
+            "train", "pixels", "--data", "shapes.tsv", "--columns", "2", "--out", "run", *sets(*SMALL, *levels, *sizes)
+        )
+    )
+    pixels = seqloom.load("run").explain(target="shapes/000000.png").pixels
+    assert pixels is not None
+    assert (pixels.channels, pixels.levels, len(pixels.values)) == (3, 100, 300)
+    assert {len(each) for each in pixels.chances} == {25}
+    assert all(sum(each) == pytest.approx(1, abs=1e-4) for each in pixels.chances)
+
+
+def test_only_models_of_pixels_explain_a_given_output(command: Command) -> None:
+    fine(command("train", "scan-lstm", "--data", tsv(), "--out", "text", *sets("train.steps=1")))
+    assert "target: only of models of pixels" in command("explain", "text", "1", "--target", "x.png").complaint

@@ -8,11 +8,16 @@ import pytest
 import torch
 
 from seqloom.data.codecs.pixels import FIRST
+from seqloom.data.codecs.pixels import Pixels as Codec
 from seqloom.data.special_tokens import BOS
+from seqloom.explain.pixels import looked_at
+from seqloom.inference.system import System
 from seqloom.nn.decoders.pixels import Pixels
 from seqloom.nn.layers.pixel_rnn import Diagonal, skew, unskew
+from seqloom.nn.model import Model
 from seqloom.search.beam import BeamSearch
 from seqloom.search.sample import Sampling
+from seqloom.tasks.series import Series
 from seqloom.types import Memory, Padded, flatten
 
 GATED = {"style": "gated", "size": 12, "layers": 3, "first_kernel": 5, "embedding_size": 3, "hidden": 24}
@@ -138,6 +143,24 @@ def test_the_blind_spot_of_a_plain_network_is_the_predicted_one():
     assert np.array_equal(found, expected)
     before = np.tri(len(found), k=-1, dtype=bool)
     assert (before & ~expected).any()  # there is one
+
+
+@pytest.mark.parametrize("style", ["plain", "gated", "row", "diagonal"])
+def test_an_explanation_measures_exactly_what_each_pixel_sees(style):
+    canvas = (6, 9, 1)
+    made = decoder(style, canvas, levels=2, layers=2)
+    task = Series(target=Codec(size=6, width=9, levels=2))
+    tokens = random_pictures(1, canvas, levels=2)[0].numpy()
+    log_probs, fields = looked_at(System(Model(None, made), task, {}), Memory.empty(1), tokens)
+    assert sorted(fields) == list(range(54))
+    assert log_probs.exp().sum(1).tolist() == pytest.approx([1] * 54)
+    found = seen(made, canvas)
+    for place, field in fields.items():
+        depends = np.array(field, dtype=int) > 0
+        assert len(field) == place
+        assert not (depends & ~found[place, :place]).any()  # a ReLU may hide something, never show it
+        assert depends.sum() >= 0.5 * found[place, :place].sum()
+        assert max(field, default=255) == 255
 
 
 # -- likelihoods

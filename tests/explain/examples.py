@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Image, Matrix, TreeNode
+from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Image, Matrix, PixelByPixel, TreeNode
 
 HOSTILE = (
     "</script><script>alert(1)</script><!-- <script> --> \u2028\u2029 &amp; ]]> \x1b[31m \x00 \ud800 \u202e </noscript>"
@@ -117,6 +117,25 @@ PIXEL = (
 )
 
 
+def drawing(channels: int = 1, frames: int = 1) -> Explanation:
+    """A picture of 3 x 4 pixels in three levels, or a film; some values were measured."""
+    random, count = Random(9), 12 * channels * frames
+    pixels = PixelByPixel(
+        height=3,
+        width=4,
+        channels=channels,
+        frames=frames,
+        film=frames > 1,
+        levels=3,
+        values=[random.randrange(3) for _ in range(count)],
+        log_probs=[log(random.uniform(0.1, 1)) for _ in range(count)],
+        chances=[[0.2, 0.3, 0.5] for _ in range(count)],
+        fields={place: [random.choice([0, 60, 255]) for _ in range(place)] for place in range(0, count, 3)},
+    )
+    name = "(a picture of 4 x 3 pixels)"
+    return Explanation([], "", [ExplainedHypothesis(name, sum(pixels.log_probs), [], [], [])], pixels=pixels)
+
+
 def picture() -> Explanation:
     """A picture of two rows and three columns, and its caption."""
     image = Image(PIXEL, 2, 3)
@@ -133,6 +152,8 @@ EXAMPLES = {
     "japanese": explanation(ENGLISH.split(), ENGLISH, letters("古い織機は糸を布に変える", "織機は糸を布にする")),
     "one": explanation(["a"], "a", letters("b")),
     "picture": picture(),
+    "pixels": drawing(),
+    "film in colour": drawing(channels=3, frames=2),
     "sixty": explanation([f"word{i}" for i in range(60)], "sixty words", [([f"wort{i}" for i in range(59)], "sechzig")],
                          layers=2, heads=2),
     "hostile": explanation([HOSTILE, "{{", "<b>"], HOSTILE, [([HOSTILE, "<!-- explanation -->"], HOSTILE)]),

@@ -20,7 +20,7 @@ import seqloom.explain.page as folder
 from seqloom.explain.page import bundle, embed, page, read
 from seqloom.explain.record import Branch, ExplainedHypothesis, Explanation, Points
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, HOSTILE, each, explanation, letters, picture
+from tests.explain.examples import EXAMPLES, HOSTILE, drawing, each, explanation, letters, picture
 
 
 class Elements(HTMLParser):
@@ -60,7 +60,8 @@ def test_the_page_carries_the_whole_explanation(name: str):
     assert carried["source"] == meant["source"]
     assert [one["text"] for one in carried["hypotheses"]] == [one["text"] for one in meant["hypotheses"]]
     assert carried["hypotheses"][0]["score"] == pytest.approx(meant["hypotheses"][0]["score"], abs=1e-4)
-    assert carried["tree"][-1]["token"] == meant["tree"][-1]["token"]
+    assert [node["token"] for node in carried["tree"]] == [node["token"] for node in meant["tree"]]
+    assert (carried["pixels"] or {}).get("values") == (meant["pixels"] or {}).get("values")
 
 
 def test_hostile_text_adds_no_element_to_the_page():
@@ -217,6 +218,21 @@ def test_a_picture_is_seen_under_the_attention_of_each_word(browse: Browse, tmp_
     seen = sections(browse(file.as_uri()))["image"]
     assert seen.count("<image") == 1
     assert "no attention to its places" in seen
+
+
+@pytest.mark.parametrize(("channels", "frames"), [(1, 1), (3, 2)])
+def test_pixels_are_seen_with_their_cost_and_what_they_depend_on(
+    browse: Browse, tmp_path: Path, channels: int, frames: int
+):
+    file = tmp_path / "page.html"
+    file.write_text(page(drawing(channels, frames)), encoding="utf-8")
+    shown = sections(browse(file.as_uri()))
+    assert list(shown) == ["pixels"]
+    assert shown["pixels"].count("<canvas") == 1 + 2 + 3
+    assert shown["pixels"].count('class="here"') == 3
+    assert len(re.findall(r'class="bar( chosen)?"', shown["pixels"])) == 3 * channels
+    where = "row 2, column 3" if frames == 1 else "frame 2, row 2, column 3"
+    assert f"Pixel {7 + 12 * (frames - 1)} of {12 * frames}, {where}: " in shown["pixels"]
 
 
 def sections(document: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.page import page
 from seqloom.explain.record import Branch, Explanation, TreeNode
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, mixture, parsing, picture
+from tests.explain.examples import EXAMPLES, adaptive, copying, drawing, each, mixture, parsing, picture
 
 
 @each
@@ -104,3 +104,19 @@ def test_a_picture_is_inside_the_record_and_fits_its_source(change: dict, wrong:
     with pytest.raises(SeqloomError, match=wrong) as caught:
         Explanation.from_json(written)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"values": [0]}, "pixels.values"),
+        ({"values": [3] * 12}, "pixels.values"),
+        ({"log_probs": [0.0]}, "pixels.log_probs"),
+        ({"fields": {2: [0]}}, "pixels.fields.2"),
+        ({"fields": {1: [256]}}, "pixels.fields.1"),
+        ({"chances": [[1.0]] * 11}, "pixels.chances"),
+    ],
+)
+def test_pixels_must_fit_their_picture(change: dict, wrong: str):
+    with pytest.raises(SeqloomError, match=wrong):
+        replace(drawing().pixels, **change)

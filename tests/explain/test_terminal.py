@@ -10,7 +10,18 @@ from rich.cells import cell_len
 from seqloom.errors import SeqloomError
 from seqloom.explain.record import ExplainedHypothesis, Explanation
 from seqloom.explain.terminal import render
-from tests.explain.examples import EXAMPLES, adaptive, copying, each, explanation, letters, mixture, parsing, picture
+from tests.explain.examples import (
+    EXAMPLES,
+    adaptive,
+    copying,
+    drawing,
+    each,
+    explanation,
+    letters,
+    mixture,
+    parsing,
+    picture,
+)
 
 
 @each
@@ -146,3 +157,19 @@ def test_a_picture_has_a_map_of_its_grid_for_each_token():
     assert lines[first].split() == ["a", "b", "<eos>"]
     assert lines[first + 1] == "    ██    ▒▒▒▒  ██████"
     assert lines[first + 2] == "        ██      ██████"
+
+
+def test_pixels_are_drawn_with_their_cost_and_what_one_depends_on():
+    shown = drawing()
+    lines = render(shown, width=40).splitlines()
+    start = lines.index("the output") + 1
+    shades = [" ", "▒", "█"]  # of three levels
+    expected = [
+        "".join(shades[value] * 2 for value in shown.pixels.values[row : row + 4]).rstrip() for row in (0, 4, 8)
+    ]
+    assert lines[start : start + 3] == expected
+    assert any(line.startswith("cost of each pixel: ") for line in lines)
+    title = next(line for line in lines if "depends on" in line)
+    assert title.startswith("what value 7 of 12 depends on")
+    assert lines[lines.index(title) + 2].count("+") == 2
+    assert "n-best" not in "".join(lines)

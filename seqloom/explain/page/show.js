@@ -9,6 +9,7 @@ import { header, hypothesisSwitch } from "./header.js";
 import { imageView } from "./image.js";
 import { nBestView } from "./n_best.js";
 import { parseView } from "./parse.js";
+import { pixelsView } from "./pixels.js";
 import { pointsView } from "./points.js";
 import { Selection } from "./selection.js";
 import { stepsView } from "./steps.js";
@@ -18,7 +19,7 @@ import { tokenView } from "./tokens.js";
 
 const views = [      // tokenView fits its width to alignmentView, so comes after it
   header, hypothesisSwitch, timingView, stepsView, expertsView, copyingView, storyView, parseView, pointsView, imageView,
-  alignmentView, tokenView, attentionView, nBestView, beamView,
+  pixelsView,  alignmentView, tokenView, attentionView, nBestView, beamView,
 ];
 
 /* Fill the elements of page.html, which must be new. */
