@@ -157,6 +157,10 @@ def bare_loop_gates(record: Record) -> list[Gate]:
     ]
 
 
+def wave_gates(record: Record) -> list[Gate]:
+    return [Gate("time per sample in the last quarter, relative to the first", "<=", 1.1, record["growth"])]
+
+
 def stream_gates(record: Record) -> list[Gate]:
     return [
         Gate(

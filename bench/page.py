@@ -276,6 +276,14 @@ def pixels(record: Record, name: str, images: Path) -> list[str]:
     return beside_bare_loop(record, "Pictures pixel by pixel compared with a bare loop", "pictures")
 
 
+def waves(record: Record, name: str, images: Path) -> list[str]:
+    lines = heading("Sound sample by sample, early and late", record)
+    lines += [f"A WaveNet draws: {record['shape']}.", ""]
+    rows = [[part, spread(record[key], 0)] for part, key in (("first", "first_quarter"), ("last", "last_quarter"))]
+    lines += table(["quarter of the sound", "microseconds per sample"], rows)
+    return lines + bullets(gates.wave_gates(record))
+
+
 def beside_bare_loop(record: Record, title: str, unit: str) -> list[str]:
     lines = heading(title, record)
     lines += [f"Processor time of a batch; {record['shape']}.", ""]
@@ -344,6 +352,7 @@ SECTIONS = {
     "captions": captions,
     "lips": lips,
     "pixels": pixels,
+    "waves": waves,
     "stream": streaming,
     "engines": engines,
 }

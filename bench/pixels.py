@@ -24,6 +24,7 @@ from bench.conv_s2s import UNIT, compare
 from seqloom.data.codecs.pixels import FIRST
 from seqloom.data.special_tokens import BOS
 from seqloom.nn.decoders.pixels import Pixels
+from seqloom.nn.layers.drawing import Drawing
 from seqloom.nn.layers.pixel_cnn import GatedLayer, gate
 from seqloom.nn.model import Model
 from seqloom.search.sample import Sampling
@@ -46,13 +47,13 @@ def models(side: int = SIDE, layers: int = LAYERS) -> tuple[Model, BareModel]:
         layers=layers,
         hidden=HIDDEN,
     )
-    return Model(None, decoder), BareModel(decoder, side)
+    return Model(None, decoder), BareModel(decoder.drawing, side)
 
 
 class BareModel(nn.Module):
     """Inputs (B, H * W), BOS and all pixels but the last -> scores (B, H * W, V)."""
 
-    def __init__(self, ours: Pixels, side: int):
+    def __init__(self, ours: Drawing, side: int):
         super().__init__()
         self.side = side
         self.embedding = nn.Embedding.from_pretrained(ours.embedding.weight.detach().clone(), freeze=False)

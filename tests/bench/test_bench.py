@@ -25,6 +25,7 @@ from bench import (
     pixels,
     pointer,
     stream,
+    waves,
 )
 from bench.batches import Batches
 from bench.page import write_page
@@ -280,6 +281,17 @@ def test_the_bare_model_of_pixels_is_ours_and_draws_far_slower(tmp_path: Path) -
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "speed, relative to the bare loop, drawing >= 50: " in page
+
+
+def test_a_sample_of_a_wavenet_costs_the_same_early_and_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(waves.drawn(waves.model(), 2, rate=5)) == 2
+    monkeypatch.setattr(waves, "drawn", lambda decoder, seconds: [100.0] * 6 + [104.0] * 2)
+    out = tmp_path / "results" / "bench-waves.json"
+    monkeypatch.setattr(sys, "argv", ["waves.py", "--out", str(out)])
+    waves.main()
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "time per sample in the last quarter, relative to the first <= 1.1: met (1.04)" in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
