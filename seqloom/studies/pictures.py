@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from seqloom.analysis import plot
 from seqloom.analysis.points import points_figure
@@ -117,3 +121,44 @@ def keys_over_experts(record: dict[str, Any]) -> Any:
         panel.set_xlabel("expert")
     panels[0].set_ylabel("key")
     return figure
+
+
+def completions(record: dict[str, Any]) -> Any:
+    """One panel per variant, in it one row per picture: it, what is kept, and completions."""
+    shown = [(row["variant"], row["shown"]) for row in record["rows"] if "shown" in row]
+    figure, panels = plot.square_panels(1, len(shown))
+    figure.set_size_inches(6.4 * len(shown), 4.6)
+    for panel, (variant, each) in zip(panels, shown):
+        rows = [[from_text(text, each["shape"]) for text in row] for row in each["rows"]]
+        half = each["shape"][0] // 2
+        kept = [np.concatenate([row[0][:half], np.full_like(row[0][half:], 0.5)]) for row in rows]
+        show(panel, [[row[0], begun, *row[1:]] for row, begun in zip(rows, kept)])
+        panel.set_title(f"{variant}: the picture, its upper half, completions")
+    return figure
+
+
+def continuations(record: dict[str, Any]) -> Any:
+    """One panel per variant: a film, and below it how the model goes on after the first of these frames."""
+    shown = [(row["variant"], row["shown"]) for row in record["rows"] if "shown" in row]
+    figure, panels = plot.square_panels(-(-len(shown) // 2), min(len(shown), 2))
+    figure.set_size_inches(12, 3.2 * -(-len(shown) // 2))
+    for panel, (variant, each) in zip(panels, shown):
+        show(panel, [list(from_text(text, each["shape"])) for text in each["rows"]])
+        panel.set_title(f"{variant}: the film, and below it two ways to go on after the second frame")
+    return figure
+
+
+def show(panel: Any, rows: Sequence[Sequence[np.ndarray]]) -> None:
+    """Pictures of one size in rows, from 0 to 1, with grey lines between them."""
+    lines = [np.concatenate([framed(each) for each in row], axis=1) for row in rows]
+    panel.imshow(np.concatenate(lines), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+
+
+def framed(picture: np.ndarray) -> np.ndarray:
+    return np.pad(picture, ((0, 1), (0, 1)), constant_values=0.7)
+
+
+def from_text(text: str, shape: list[int]) -> np.ndarray:
+    """Black and white, 0 and 1, from hexadecimal digits."""
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=prod(shape))
+    return bits.reshape(shape).astype(float)

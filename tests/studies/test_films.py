@@ -1,12 +1,15 @@
 """Measures of models of films, and the films of studies."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from seqloom.data.codecs.frames import Frames
 from seqloom.studies.measures import films as measures
+from seqloom.studies.measures.pixels import as_text
+from seqloom.studies.pictures import continuations
 from seqloom.studies.sources import films as sources
 from seqloom.studies.study import Splits
 from seqloom.tasks.series import Series
@@ -48,6 +51,9 @@ class Constant:
         random = np.random.default_rng(2)
         return [Example(None, random.integers(0, 2, (sources.FRAMES, 4, 4)).astype(np.uint8) * 255) for _ in range(3)]
 
+    def complete(self, film, *, keep, count, **options):
+        return None, [SimpleNamespace(value=film)] * (1 + count)
+
     def score(self, films):
         return [-2.0 * len(film) for film in films]
 
@@ -57,3 +63,14 @@ def test_nats_are_those_of_the_frames_after_the_given_ones(monkeypatch: pytest.M
     found = measures.nats_per_frame("sprites")(Constant(), Splits([], None, []))
     assert found["nats_per_frame"] == pytest.approx(2)
     assert 20 < found["own_nats"] < 32  # 256 pixels, of which 2 % are flipped
+
+
+def test_films_are_shown_from_the_last_given_frames_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sources, "SPLITS", {"test": (0, 3)})
+    shown = measures.continued("sprites")(Constant(), Splits([], None, []))
+    assert shown["shape"] == [6, 4, 4]
+    surprises = [nats[sources.KNOWN] for _, nats in sources.films("sprites", "test")]
+    film = Constant().examples(None)[int(np.argmax(surprises))].target
+    assert shown["rows"] == [as_text(film[6:])] * 3
+    panels = continuations({"rows": [{"variant": "VPN", "shown": shown}]}).axes
+    assert panels[0].images[0].get_array().shape == (3 * 5, 6 * 5)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures.films import nats_per_frame
+from seqloom.studies.measures.films import continued, nats_per_frame
+from seqloom.studies.pictures import continuations
 from seqloom.studies.sources.films import DIGITS, FRAMES, KNOWN, NOISE, SPLITS, moving_digits, moving_sprites
 from seqloom.studies.study import Gate, Study, Variant, lead
 
@@ -51,6 +52,8 @@ STUDIES: dict[str, Study] = {
             "LSTM": Variant((*COMMON, *WITHIN, "decoder.layers=0", "decoder.memory=vector"), minutes=MINUTES),
         },
         measure=nats_per_frame("sprites"),
+        shown=continued("sprites"),
+        picture=continuations,
     ),
     "moving-digits": Study(
         f"a digit of MNIST, 14 x 14, in films of {DIGITS} x {DIGITS} pixels: {ABOUT}",
@@ -63,5 +66,7 @@ STUDIES: dict[str, Study] = {
             INDEPENDENT: Variant((*COMMON, *WITHIN, f"task.target.size={DIGITS}"), minutes=MINUTES),
         },
         measure=nats_per_frame("digits"),
+        shown=continued("digits"),
+        picture=continuations,
     ),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from seqloom.studies.measures.pixels import nats_and_halves
+from seqloom.studies.measures.pixels import completed, nats_and_halves
+from seqloom.studies.pictures import completions
 from seqloom.studies.sources.pixels import binary_digits
 from seqloom.studies.study import Study, Variant, at_least, at_most, lead
 
-MINUTES = 25.0
+MINUTES, LONG = 25.0, 60.0
+FULL = ("train.threads=1", "train.epochs=20")
 SMALL = ("task.target.size=14", "task.target.fit=stretch", "train.threads=1", "train.tokens=3136", "train.epochs=2")
 
 
@@ -21,7 +23,8 @@ DIAGONAL, OTHERS = "Diagonal BiLSTM", ("Row LSTM", "PixelCNN", "gated PixelCNN")
 STUDIES: dict[str, Study] = {
     "binary-digits": Study(
         "binarised MNIST (50,000 pictures): nats per picture of 10,000 test pictures, and how often the lower half of "
-        f"a picture is likelier than that of another one, of 500; {MINUTES:g} minutes each on one thread",
+        f"a picture is likelier than that of another one, of 500; {MINUTES:g} minutes each on one thread, {LONG:g} for "
+        "diagonals",
         "pixels",
         binary_digits,
         (
@@ -32,11 +35,11 @@ STUDIES: dict[str, Study] = {
         ),
         "nats: NADE 88.33, MADE 86.64, PixelCNN 81.30, PixelRNN (Diagonal BiLSTM) 79.20 (van den Oord et al. 2016, "
         "table 4); counts of 12 neighbours, without a network: 105.3",
-        variants={
-            style: Variant(("train.threads=1", "train.epochs=20", f"decoder.style={style}"), minutes=MINUTES)
-            for style in ("gated", "plain")
-        },
+        variants={style: Variant((*FULL, f"decoder.style={style}"), minutes=MINUTES) for style in ("gated", "plain")}
+        | {DIAGONAL: Variant((*FULL, "decoder.style=diagonal", "decoder.layers=2"), minutes=LONG)},
         measure=nats_and_halves,
+        shown=completed,
+        picture=completions,
     ),
     "small-digits": Study(
         "the same pictures, 14 x 14 pixels: nats per picture after two epochs, models of 75,000 to 82,000 parameters",

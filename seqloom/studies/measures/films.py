@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqloom.studies.sources.films import KNOWN, own_nats
+from seqloom.studies.measures.pixels import as_text
+from seqloom.studies.sources.films import KNOWN, films, own_nats
 from seqloom.studies.study import Measures, Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor
+
+CONTINUED, BEFORE = 2, 2  # ways to go on, and frames before, of the picture
 
 
 def nats_per_frame(kind: str) -> Callable[[Predictor, Splits], Measures]:
@@ -21,17 +24,30 @@ def nats_per_frame(kind: str) -> Callable[[Predictor, Splits], Measures]:
 
     def measure(model: Predictor, data: Splits) -> Measures:
         codec = model.task.target
-        films = [codec.decode(codec.encode(each.target)) for each in test_examples(model, data)]
-        whole, given = np.array(model.score(films)), np.array(model.score([film[:KNOWN] for film in films]))
-        frames = len(films[0]) - KNOWN
+        test = [codec.decode(codec.encode(each.target)) for each in test_examples(model, data)]
+        whole, given = np.array(model.score(test)), np.array(model.score([film[:KNOWN] for film in test]))
+        frames = len(test[0]) - KNOWN
         train = np.stack([codec.decode(codec.encode(each.target)) for each in model.examples(data.train)])
         return {
             "nats_per_frame": float((given - whole).mean()) / frames,
-            "copy_nats": copied(train > 0, np.stack(films) > 0),
+            "copy_nats": copied(train > 0, np.stack(test) > 0),
             "own_nats": own_nats(kind),
         }
 
     return measure
+
+
+def continued(kind: str) -> Callable[[Predictor, Splits], dict[str, Any]]:
+    """For the picture of a study: a test film, and how a model goes on after the frames that are given."""
+
+    def shown(model: Predictor, data: Splits) -> dict[str, Any]:
+        surprises = [nats[KNOWN] for _, nats in films(kind, "test")]  # a bounce in the first frame after them
+        chosen = test_examples(model, data)[int(np.argmax(surprises))].target
+        _, (whole, *found) = model.complete(chosen, keep=KNOWN, count=CONTINUED, seed=1)
+        rows = [each.value[KNOWN - BEFORE :] for each in (whole, *found)]
+        return {"shape": list(rows[0].shape), "rows": [as_text(each) for each in rows]}
+
+    return shown
 
 
 def copied(train: np.ndarray, test: np.ndarray) -> float:

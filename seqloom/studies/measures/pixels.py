@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seqloom.predictor import Predictor
 
 HALVES = 500  # pictures
+SHOWN, WAYS = 5, 6  # pictures in a figure, completions of each
 
 
 def nats_and_halves(model: Predictor, data: Splits) -> Measures:
@@ -23,6 +24,19 @@ def nats_and_halves(model: Predictor, data: Splits) -> Measures:
     others = np.array(model.score([with_lower_half(*pair) for pair in zip(pictures, [*pictures[1:], pictures[0]])]))
     found = {name: value for name, value in model.evaluate(examples).items() if name != "examples"}
     return {**found, "own_half_likelier": 100 * float((own > others).mean())}
+
+
+def completed(model: Predictor, data: Splits) -> dict[str, Any]:
+    """Some test pictures, and completions of their upper halves, in black and white."""
+    examples = test_examples(model, data)
+    chosen = [each.target for each in examples[:: max(len(examples) // SHOWN, 1)]][:SHOWN]
+    rows = [[each.value for each in model.complete(picture, count=WAYS, seed=1)[1]] for picture in chosen]
+    return {"shape": list(rows[0][0].shape), "rows": [[as_text(each) for each in row] for row in rows]}
+
+
+def as_text(picture: np.ndarray) -> str:
+    """Black and white as hexadecimal digits of four pixels each."""
+    return np.packbits(picture > 127).tobytes().hex()
 
 
 def with_lower_half(picture: np.ndarray, other: np.ndarray) -> np.ndarray:
