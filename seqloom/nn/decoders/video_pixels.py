@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from seqloom.arrays import maybe_any
 from seqloom.contracts import Decoder, Stepper
-from seqloom.nn.layers.canvas import check_kernels
+from seqloom.nn.layers.canvas import check_odd
 from seqloom.nn.layers.drawing import Drawing, Style
 from seqloom.nn.layers.film_memory import ConvolutionalLSTM, FilmMemory, VectorLSTM
 from seqloom.nn.layers.frame_network import FrameNetwork
@@ -65,7 +65,7 @@ class VideoPixels(Decoder):
             raise ValueError('writes the pixels of films: set task.target.type = "frames"')
         if layers < 0:
             raise ValueError(f"layers = {layers}: expected 0 or more")
-        check_kernels(max(layers, 1), kernel=(kernel, 1))
+        check_odd(kernel=(kernel, 1))
         super().__init__(bos=bos, eos=eos, lengths=(0.0, frames * prod(canvas)))
         self.height, self.columns, channels = canvas
         self.pixels, self.frames, self.hidden_size = prod(canvas), frames, hidden

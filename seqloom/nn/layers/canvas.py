@@ -8,12 +8,34 @@ Kavukcuoglu 2016, section 3.4).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seqloom.types import State
+
+
+@dataclass(frozen=True)
+class CanvasSettings:
+    """What a network over pictures is made of; some need only a part of it."""
+
+    inputs: int  # D, the embedded channels of a pixel
+    channels: int
+    style: str
+    size: int  # features of a pixel
+    layers: int
+    kernel: int
+    first_kernel: int
+    condition: int  # M, 0 for none
+    dropout: float
+
+    def check(self) -> None:
+        """At least one layer, and odd kernels."""
+        check_odd(kernel=(self.kernel, 1), first_kernel=(self.first_kernel, 3))
+        if self.layers < 1:
+            raise ValueError(f"layers = {self.layers} must be 1 or more")
 
 
 class CanvasNetwork(nn.Module, ABC):
@@ -52,13 +74,11 @@ def in_line(condition: Tensor | None, line: Tensor | int) -> Tensor | None:
     return condition[:, :, line : line + 1] if isinstance(line, int) else at_line(condition, line)[:, :, None]
 
 
-def check_kernels(layers: int, **kernels: tuple[int, int]) -> None:
-    """At least one layer, and odd kernels that are not below their least width."""
+def check_odd(**kernels: tuple[int, int]) -> None:
+    """Kernels are odd and not below their least width."""
     for name, (value, least) in kernels.items():
         if value < least or value % 2 == 0:
             raise ValueError(f"{name} = {value}: expected an odd number, {least} or more")
-    if layers < 1:
-        raise ValueError(f"layers = {layers} must be 1 or more")
 
 
 def group_mask(outputs: Tensor, inputs: Tensor, strict: bool) -> Tensor:

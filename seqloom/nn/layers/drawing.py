@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.arrays import maybe_any
-from seqloom.nn.layers.canvas import CanvasNetwork, InPixel, channels_of, in_line
+from seqloom.nn.layers.canvas import CanvasNetwork, CanvasSettings, InPixel, channels_of, in_line
 from seqloom.nn.layers.embedding import embed
 from seqloom.nn.layers.independent import Independent
 from seqloom.nn.layers.levels import Levels
@@ -54,7 +54,7 @@ class Drawing(nn.Module):
         self.height, self.columns, self.channels = canvas
         self.pixels, self.embedding_size, self.hidden_size = prod(canvas), embedding_size, hidden
         self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.network: CanvasNetwork = NETWORKS[style](
+        settings = CanvasSettings(
             inputs=self.channels * embedding_size,
             channels=self.channels,
             style=style,
@@ -65,6 +65,7 @@ class Drawing(nn.Module):
             condition=condition,
             dropout=dropout,
         )
+        self.network: CanvasNetwork = NETWORKS[style](settings)
         features = channels_of(self.network.features, self.channels)
         self.last = InPixel(features, channels_of(hidden, self.channels))
         self.output = Levels(hidden, vocabulary)

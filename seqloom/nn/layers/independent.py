@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from seqloom.nn.layers.canvas import CanvasNetwork, at_column, at_line
+from seqloom.nn.layers.canvas import CanvasNetwork, CanvasSettings, at_column, at_line
 from seqloom.nn.ops.dropout import Dropout
 from seqloom.types import State
 
@@ -12,25 +12,12 @@ from seqloom.types import State
 class Independent(CanvasNetwork):
     """Residual layers within each place. State: {"line": the features of the present line (B, size, W)}."""
 
-    def __init__(
-        self,
-        *,
-        inputs: int,
-        channels: int,
-        style: str,
-        size: int,
-        layers: int,
-        kernel: int,
-        first_kernel: int,
-        condition: int,
-        dropout: float,
-    ):
+    def __init__(self, settings: CanvasSettings):
         super().__init__()
-        if layers < 1:
-            raise ValueError(f"layers = {layers} must be 1 or more")
-        self.features, self.dropout = size, Dropout(dropout)
-        self.enter = nn.Conv2d(max(condition, 1), size, 1)
-        self.layers = nn.ModuleList(nn.Conv2d(size, size, 1) for _ in range(layers - 1))
+        settings.check()
+        self.features, self.dropout = settings.size, Dropout(settings.dropout)
+        self.enter = nn.Conv2d(max(settings.condition, 1), settings.size, 1)
+        self.layers = nn.ModuleList(nn.Conv2d(settings.size, settings.size, 1) for _ in range(settings.layers - 1))
 
     def features_of(self, rows: int, height: int, width: int, condition: Tensor | None) -> Tensor:
         """(B, size, height, width)"""

@@ -20,12 +20,12 @@ from torch.nn import functional
 
 from seqloom.nn.layers.canvas import (
     CanvasNetwork,
+    CanvasSettings,
     InLine,
     InPixel,
     at_column,
     at_line,
     channels_of,
-    check_kernels,
     lines_above,
     write_column,
 )
@@ -202,35 +202,23 @@ class GatedLayer(Layer):
 class PixelCNN(CanvasNetwork):
     """State: {"0": that of the first layer, ...}."""
 
-    def __init__(
-        self,
-        *,
-        inputs: int,
-        channels: int,
-        style: str,
-        size: int,
-        layers: int,
-        kernel: int,
-        first_kernel: int,
-        condition: int,
-        dropout: float,
-    ):
+    def __init__(self, settings: CanvasSettings):
         super().__init__()
-        check_kernels(layers, kernel=(kernel, 1), first_kernel=(first_kernel, 3))
-        self.features, self.gated = size, style == "gated"
+        settings.check()
+        self.features, self.gated = settings.size, settings.style == "gated"
         made: type[GatedLayer] | type[PlainLayer] = GatedLayer if self.gated else PlainLayer
         self.layers = cast(
             "Sequence[GatedLayer | PlainLayer]",
             nn.ModuleList(
                 made(
-                    size=size,
-                    channels=channels,
-                    pixels=None if layer else channels_of(inputs, channels),
-                    reach=(kernel if layer else first_kernel) // 2,
-                    condition=condition,
-                    dropout=dropout,
+                    size=settings.size,
+                    channels=settings.channels,
+                    pixels=None if layer else channels_of(settings.inputs, settings.channels),
+                    reach=(settings.kernel if layer else settings.first_kernel) // 2,
+                    condition=settings.condition,
+                    dropout=settings.dropout,
                 )
-                for layer in range(layers)
+                for layer in range(settings.layers)
             ),
         )
 

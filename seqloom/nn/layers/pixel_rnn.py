@@ -20,12 +20,12 @@ from torch.nn import functional
 
 from seqloom.nn.layers.canvas import (
     CanvasNetwork,
+    CanvasSettings,
     InLine,
     InPixel,
     at_column,
     at_line,
     channels_of,
-    check_kernels,
     in_line,
     lines_above,
     window,
@@ -218,31 +218,22 @@ class DiagonalLayer(nn.Module):
 class PixelRNN(CanvasNetwork):
     """A masked convolution over the pixels, then LSTMs. State: {"0": of the convolution, "1", ...: of each layer}."""
 
-    def __init__(
-        self,
-        *,
-        inputs: int,
-        channels: int,
-        style: str,
-        size: int,
-        layers: int,
-        kernel: int,
-        first_kernel: int,
-        condition: int,
-        dropout: float,
-    ):
+    def __init__(self, settings: CanvasSettings):
         super().__init__()
-        check_kernels(layers, kernel=(kernel, 1), first_kernel=(first_kernel, 3))
-        self.features = size
-        pixels = channels_of(inputs, channels)
+        settings.check()
+        self.features = settings.size
+        common = {"size": settings.size, "channels": settings.channels, "condition": settings.condition}
         self.first = PlainLayer(
-            size=size, channels=channels, pixels=pixels, reach=first_kernel // 2, condition=condition, dropout=dropout
+            **common,
+            pixels=channels_of(settings.inputs, settings.channels),
+            reach=settings.first_kernel // 2,
+            dropout=settings.dropout,
         )
-        made: type[RowLayer] | type[DiagonalLayer] = RowLayer if style == "row" else DiagonalLayer
-        sizes = {"size": size, "channels": channels, "pixels": inputs, "reach": kernel // 2}
+        made: type[RowLayer] | type[DiagonalLayer] = RowLayer if settings.style == "row" else DiagonalLayer
+        common |= {"pixels": settings.inputs, "reach": settings.kernel // 2}
         self.layers = cast(
             "Sequence[RowLayer | DiagonalLayer]",
-            nn.ModuleList(made(**sizes, condition=condition, dropout=dropout) for _ in range(layers)),
+            nn.ModuleList(made(**common, dropout=settings.dropout) for _ in range(settings.layers)),
         )
 
     def forward(self, pixels: Tensor, condition: Tensor | None) -> tuple[Tensor, State]:
