@@ -133,9 +133,10 @@ def compare(runs: Sequence[str | Path], by: str | None = None) -> Comparison:
         by = selected_by.pop() if len(selected_by) == 1 else "loss"
     elif by not in known:
         raise SeqloomError(f'--by "{by}": no run was validated by it{nearest(by, known)}')
-    if by not in (*metrics.LOSSES, *metrics.names()):
+    measure = by.rpartition("/")[2]  # of a run of several tasks: "trees/bracket_f1"
+    if measure not in (*metrics.LOSSES, *metrics.names()):
         raise SeqloomError(f'--by "{by}": not known whether higher is better{nearest(by, metrics.names())}')
-    sign = 1.0 if metrics.higher_is_better(by) else -1.0
+    sign = 1.0 if metrics.higher_is_better(measure) else -1.0
     groups = group_seeds(histories)
     names = short_names([[run.path for run in group] for group in groups])
     rows = []

@@ -64,6 +64,16 @@ def test_a_row_has_the_measures_of_a_runs_best_validation(tmp_path: Path) -> Non
     assert row.best["loss"] == Estimate(0.25)
 
 
+def test_a_measure_of_one_task_of_several_may_decide(tmp_path: Path) -> None:
+    folder = trained(tmp_path / "a")
+    history = folder / "metrics.jsonl"
+    history.write_text(history.read_text().replace('"exact"', '"dates/exact"'))
+    found = compare([folder], by="dates/exact")
+    assert found.higher_is_better
+    assert found.rows[0].best["dates/exact"] == Estimate(90.0)
+    assert not compare([folder], by="loss").higher_is_better
+
+
 def test_what_decides_is_what_the_runs_were_selected_by_or_else_the_loss(tmp_path: Path) -> None:
     first = trained(tmp_path / "a")
     second = trained(tmp_path / "b", 'train.select_by="cer"')
