@@ -246,7 +246,7 @@ def typical(codec: Codec, labels: bool = False) -> Any:
             return SimpleNamespace(vocabulary=None, features=codec.features or plain.features)
         except SeqloomError:  # known from data only
             return plain
-    sized = getattr(codec, "units", "") in ("bpe", "unigram", "word")
+    sized = getattr(codec, "units", "") in ("bpe", "unigram", "wordpiece", "word")
     size = LABELS if labels else getattr(codec, "size", VOCABULARY) if sized else VOCABULARY
     return SimpleNamespace(vocabulary=size, features=None)
 

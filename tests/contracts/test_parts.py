@@ -52,6 +52,7 @@ CODECS: dict[str, dict[str, dict[str, Any]]] = {
         "byte": {"units": "byte"},
         "bpe": {"units": "bpe", "size": 20},
         "unigram": {"units": "unigram", "size": 30},
+        "word pieces": {"units": "wordpiece", "size": 30},
         "lower case": {"units": "char", "lowercase": True},
     },
     "numbers": {"plain": {}},

@@ -1,4 +1,4 @@
-"""Text as tokens: characters, words, whole lines, byte pairs, unigram pieces or bytes.
+"""Text as tokens: characters, words, whole lines, byte pairs, unigram pieces, word pieces or bytes.
 
 Byte pairs, unigram pieces and bytes give any text back exactly. Ids 0 to 3 are the special tokens in all units, and
 no text can contain them: "<eos>" in a text is five characters like any others.
@@ -20,14 +20,15 @@ from seqloom.data.special_tokens import BOS, PAD, SPECIAL, UNK, UNKNOWN, as_ids,
 from seqloom.errors import SeqloomError, UnreadableError, nearest, one_line
 from seqloom.storage.files import LARGE, read_bytes, replace_file, saving
 
-Units = Literal["char", "word", "line", "bpe", "unigram", "byte"]
+Units = Literal["char", "word", "line", "bpe", "unigram", "wordpiece", "byte"]
 
 
 class Text(Codec):
     """Text <-> ids. `size` is how many pieces are learned besides the special tokens.
 
     Characters are all kept, whatever the size; byte pairs and unigram pieces include the 256 bytes.
-    A line is one token: a label of one word or several.
+    Word pieces are those of BERT: marks are words of their own, white space is single spaces, and with `lowercase`
+    accents are left out. A line is one token: a label of one word or several.
     """
 
     def __init__(self, *, units: Units = "bpe", size: int = 8000, lowercase: bool = False):
@@ -51,7 +52,7 @@ class Text(Codec):
     def fit(self, values: Iterable[str]) -> Self:
         if self.units != "byte":
             texts = _not_empty((self.normal(value) for value in values), self.units)
-            self._adopt(vocabularies.learn(texts, self.units, self.size))
+            self._adopt(vocabularies.learn(texts, self.units, self.size, self.lowercase))
         return self
 
     def encode(self, value: str, source: Any = None) -> np.ndarray:
@@ -75,12 +76,23 @@ class Text(Codec):
         """The text up to the first EOS. Bytes that are not UTF-8, which a model may well emit, become U+FFFD."""
         table = self._fitted()._pieces
         pieces = [table[index] for index in before_eos(values) if index not in (PAD, BOS)]
-        return (b" " if self.units == "word" else b"").join(pieces).decode(errors="replace")
+        text = (b" " if self.units == "word" else b"").join(pieces).decode(errors="replace")
+        return text.removeprefix(" ") if self.units == "wordpiece" else text
 
     def pieces(self, values: Any) -> list[str]:
-        """Each id for display: a space is ␣, a byte that is only a part of a character is <C3>."""
+        """Each id for display: a space is ␣, a byte that is only a part of a character is <C3>.
+
+        A word piece that continues a word begins with ##, as in BERT.
+        """
         table = self._fitted()._pieces
-        return [SPECIAL[index] if index < len(SPECIAL) else _printable(table[index]) for index in as_ids(values)]
+        shown = [SPECIAL[index] if index < len(SPECIAL) else _printable(table[index]) for index in as_ids(values)]
+        if self.units != "wordpiece":
+            return shown
+        inside = vocabularies.INSIDE
+        return [
+            each.removeprefix("␣") if index < len(SPECIAL) or table[index].startswith(b" ") else f"{inside}{each}"
+            for index, each in zip(as_ids(values), shown)
+        ]
 
     def save(self, folder: Path, name: str) -> None:
         path = self._path(folder, name)
@@ -138,7 +150,7 @@ class Text(Codec):
             raise SeqloomError(f"{value[:40]!r} has half a surrogate pair; expected valid Unicode text") from None
         value = value.lower() if self.lowercase else value
         # Python and Rust differ on what is white space; words are split where Python does.
-        return " ".join(value.split()) if self.units in ("word", "line") else value
+        return " ".join(value.split()) if self.units in ("word", "line", "wordpiece") else value
 
     def _fitted(self) -> Self:
         if self._model is None:
@@ -148,7 +160,8 @@ class Text(Codec):
     def _adopt(self, model: Any) -> None:
         learned = vocabularies.pieces_of(model, self.units)
         self._model = model
-        self._pieces = [UNKNOWN.encode() if index == UNK else b"" for index in range(len(SPECIAL))] + learned
+        unknown = f" {UNKNOWN}" if self.units == "wordpiece" else UNKNOWN
+        self._pieces = [unknown.encode() if index == UNK else b"" for index in range(len(SPECIAL))] + learned
         if self.units == "byte":
             self._table = np.arange(256, dtype=np.int32) + len(SPECIAL)
         elif self.units == "char":

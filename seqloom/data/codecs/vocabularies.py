@@ -1,6 +1,7 @@
 """Vocabularies of text, learned with the libraries tokenizers and sentencepiece.
 
-Sennrich, Haddow & Birch 2016 (byte pairs, here over bytes); Kudo 2018 (unigram pieces, with bytes for the rest).
+Sennrich, Haddow & Birch 2016 (byte pairs, here over bytes); Kudo 2018 (unigram pieces, with bytes for the rest); Wu et
+al. 2016, section 4.1 (word pieces, over the words and marks of BERT's tokeniser).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from seqloom.data.special_tokens import BOS, EOS, PAD, SPECIAL, UNK
 from seqloom.errors import SeqloomError
@@ -22,6 +23,8 @@ from seqloom.errors import SeqloomError
 SPACED = [f" {token}" for token in SPECIAL]
 SPACE = "\u2581"  # sentencepiece's name for a space; a real one is spelled in bytes
 UNIGRAM_LINES = 1_000_000  # sentencepiece keeps its text in memory: beyond this, every n-th line is read
+INSIDE = "##"  # begins a word piece that continues a word
+LONGEST_WORD = 100  # characters; a longer one is unknown, as in BERT
 # Variations of byte pairs, none of which is ours.
 VARIATIONS = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback")
 
@@ -37,8 +40,10 @@ BYTE_NAMES = _byte_names()
 BYTE_OF = {name: byte for byte, name in enumerate(BYTE_NAMES)}
 
 
-def learn(texts: Iterator[str], units: str, size: int) -> Any:
+def learn(texts: Iterator[str], units: str, size: int, lowercase: bool = False) -> Any:
     """A Tokenizer, or for unigram pieces a SentencePieceProcessor."""
+    if units == "wordpiece":
+        return word_level(_word_pieces(texts, size, lowercase), lowercase)
     if units == "char":
         characters: Counter[str] = Counter()
         for text in texts:
@@ -60,6 +65,21 @@ def byte_level(merges: list[tuple[str, str]]) -> Tokenizer:
     return tokenizer
 
 
+def word_level(pieces: list[str], lowercase: bool) -> Tokenizer:
+    """The special tokens, then these word pieces. With `lowercase` accents are left out too, as in BERT."""
+    vocabulary = {piece: index for index, piece in enumerate([*SPACED, *pieces])}
+    made = models.WordPiece(
+        vocabulary,
+        unk_token=SPACED[UNK],
+        continuing_subword_prefix=INSIDE,
+        max_input_chars_per_word=LONGEST_WORD,
+    )
+    tokenizer = Tokenizer(made)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
 def to_bytes(model: Any) -> bytes:
     """The content of its file."""
     return model.to_str(pretty=True).encode() if isinstance(model, Tokenizer) else model.serialized_model_proto()
@@ -78,12 +98,17 @@ def units_of(model: Any) -> str | None:
     if not isinstance(model, Tokenizer):
         ours = [model.id_to_piece(index) for index in range(min(4, model.vocab_size()))] == list(SPECIAL)
         return "unigram" if ours and model.is_byte(4) else None
-    steps = (model.normalizer, model.post_processor, model.decoder, model.padding, model.truncation)
+    steps = (model.post_processor, model.decoder, model.padding, model.truncation)
     if any(each is not None for each in steps) or model.get_added_tokens_decoder():
         return None
     if [model.id_to_token(index) for index in range(4)] != SPACED:
         return None
     splitter = type(model.pre_tokenizer).__name__  # None for lines
+    if splitter == "BertPreTokenizer":
+        plain = isinstance(model.model, models.WordPiece) and isinstance(model.normalizer, normalizers.BertNormalizer)
+        return "wordpiece" if plain and model.model.unk_token == SPACED[UNK] else None
+    if model.normalizer is not None:
+        return None
     if splitter == "ByteLevel":
         plain = isinstance(model.model, models.BPE) and not any(getattr(model.model, name) for name in VARIATIONS)
         units = "byte" if model.get_vocab_size() == len(SPECIAL) + 256 else "bpe"
@@ -100,6 +125,11 @@ def pieces_of(model: Any, units: str) -> list[bytes]:
     names = sorted(ids, key=ids.__getitem__)
     if ids[names[-1]] != len(names) - 1:
         raise ValueError(f"{len(names)} tokens with numbers up to {ids[names[-1]]}")
+    if units == "wordpiece":  # a space before each word, and none before the first of a text
+        return [
+            name.removeprefix(INSIDE).encode() if name.startswith(INSIDE) else f" {name}".encode()
+            for name in names[len(SPECIAL) :]
+        ]
     if units not in ("bpe", "byte"):
         return [name.encode() for name in names[len(SPECIAL) :]]
     if names[len(SPECIAL) : len(SPECIAL) + 256] != BYTE_NAMES:
@@ -115,6 +145,38 @@ def _most_frequent(counts: Counter[str], size: int, splitter: Any) -> Tokenizer:
     if splitter is not None:
         tokenizer.pre_tokenizer = splitter
     return tokenizer
+
+
+def _word_pieces(texts: Iterator[str], size: int, lowercase: bool) -> list[str]:
+    """Single characters, at the beginning of a word and inside, come first, in an order of their own: among pairs that
+    are equally frequent the trainer takes those with the lowest numbers, and would number them by chance.
+    """
+    tokenizer, words = word_level([], lowercase), Counter[str]()
+    for text in texts:
+        normal = tokenizer.normalizer.normalize_str(text)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal))
+    characters: Counter[str] = Counter()
+    for word, count in words.items():
+        characters.update(dict.fromkeys(word, count))
+    kept = sorted(characters, key=lambda one: (-characters[one], one))[: max(size // 4, 1)]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=max(size, 2 * len(kept)),
+        special_tokens=[*kept, *(f"{INSIDE}{one}" for one in kept)],
+        initial_alphabet=kept,
+        limit_alphabet=len(kept),
+        continuing_subword_prefix=INSIDE,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_repeated(words), trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _repeated(words: Counter[str]) -> Iterator[str]:
+    """Every word as often as it was counted."""
+    for word, count in sorted(words.items()):
+        for first in range(0, count, 1000):
+            yield f"{word} " * min(count - first, 1000)
 
 
 def _merges(texts: Iterator[str], size: int) -> list[tuple[str, str]]:
