@@ -229,6 +229,13 @@ VARIANTS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "adaptive": {"adaptive": True, "layers": 5},
         "experts": {"experts": 4},
         "experts, post-norm": {"experts": 5, "active_experts": 3, "norm": "post"},
+        "of BERT": {
+            "norm": "post",
+            "activation": "gelu",
+            "positions": "learned",
+            "normalised": True,
+            "segments": 2,
+        },
         "adaptive, post-norm, learned positions": {
             "adaptive": True,
             "norm": "post",

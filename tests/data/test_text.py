@@ -260,6 +260,7 @@ def hostile_tokenizers(units):
     foreign = {"bpe": "\U0001f9f5", "byte": "\U0001f9f5", "char": "ab", "word": SPECIAL[0], "wordpiece": "\U0001f9f5"}[
         units
     ]
+    beyond = len(vocabulary) + units.startswith("word")
     return [
         {**content, "normalizer": endless},
         {**content, "padding": padding},
@@ -268,7 +269,7 @@ def hostile_tokenizers(units):
         {**content, "model": {**model, "vocab": {**vocabulary, last: 10**6}}},
         {
             **content,
-            "model": {**model, "vocab": {**vocabulary, foreign: len(vocabulary) + units.startswith("word")}, "merges": []},
+            "model": {**model, "vocab": {**vocabulary, foreign: beyond}, "merges": []},
         },
         {**content, "model": {**model, "vocab": {}}},
         {**content, "model": None},

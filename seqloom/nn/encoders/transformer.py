@@ -5,6 +5,9 @@ position as often as that position needs, up to `layers` times, and encodings of
 the t-th time. A position that has halted stays as it is and can still be attended; its state in the memory is the mean
 of its states, weighted as in seqloom/nn/ops/halting.py.
 
+BERT's (Devlin et al. 2019) has norm = "post", activation = "gelu", learned positions, `normalised` embeddings, and
+`segments` = 2: tokens up to the first EOS, which separates two texts, have another vector added than those after it.
+
 With `experts` the feed-forward networks of all layers are mixtures of that many, each as wide as `hidden`, of which a
 position uses `active_experts` (seqloom/nn/layers/experts.py).
 """
@@ -16,11 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.contracts import Encoder
+from seqloom.data.special_tokens import EOS
 from seqloom.nn.attention.multihead import mask_bias
-from seqloom.nn.layers.embedding import AddPositions, input_layer
+from seqloom.nn.layers.embedding import AddPositions, embedding, input_layer
 from seqloom.nn.layers.experts import Routing, expert_maps
 from seqloom.nn.layers.positions import Learned, Sinusoidal
-from seqloom.nn.layers.transformer import Norm, TransformerLayer
+from seqloom.nn.layers.transformer import Activation, Norm, TransformerLayer
 from seqloom.nn.ops.halting import Halting
 from seqloom.nn.ops.mean import masked_mean
 from seqloom.nn.ops.packing import Packing
@@ -41,8 +45,11 @@ class Transformer(Encoder):
         hidden: int = 1024,
         dropout: float = 0.1,
         norm: Norm = "pre",
+        activation: Activation = "relu",
         positions: Literal["sinusoidal", "learned"] = "sinusoidal",
         longest: int = 512,
+        normalised: bool = False,
+        segments: int = 0,
         adaptive: bool = False,
         epsilon: float = 0.01,
         experts: int = 0,
@@ -51,9 +58,16 @@ class Transformer(Encoder):
         super().__init__()
         if adaptive and experts:
             raise ValueError("experts do not work with adaptive = true: leave one of them out")
+        if adaptive and normalised:
+            raise ValueError("normalised = true does not work with adaptive = true: leave one of them out")
+        if segments and (segments < 2 or vocabulary is None):
+            raise ValueError(f"segments = {segments}: expected 0, or for sources of tokens 2 or more")
         self.output_size = size
         self.embedding = input_layer(vocabulary, features, size, scaled=True)
-        self.positioned = AddPositions(size=size, positions=positions, longest=longest, dropout=dropout)
+        self.segments = embedding(segments, size) if segments else None
+        self.positioned = AddPositions(
+            size=size, positions=positions, longest=longest, dropout=dropout, normalised=normalised
+        )
         self.layers = cast(
             Sequence[TransformerLayer],
             nn.ModuleList(
@@ -63,6 +77,7 @@ class Transformer(Encoder):
                     hidden=hidden,
                     dropout=dropout,
                     norm=norm,
+                    activation=activation,
                     experts=experts,
                     active_experts=active_experts,
                 )
@@ -77,6 +92,9 @@ class Transformer(Encoder):
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         packing = Packing(source.mask)
         embedded = self.embedding(packing.pack(source.values))  # (N, size)
+        if self.segments is not None:
+            before = (source.values == EOS).cumsum(1) - (source.values == EOS).long()  # separators before a position
+            embedded = embedded + self.segments(packing.pack(before.clamp(max=self.segments.num_embeddings - 1)))
         run = self.run_layers if self.halting is None else self.ponder
         values, extra = run(embedded, packing, attention)
         states = packing.unpack(self.norm(values))  # (B, T, size)

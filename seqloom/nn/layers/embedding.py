@@ -40,7 +40,9 @@ def input_layer(
 
 
 class AddPositions(nn.Module):
-    """Embeddings times sqrt(size), plus positions, with drop-out. Vaswani et al. 2017, section 3.4."""
+    """Embeddings times sqrt(size), plus positions, with drop-out (Vaswani et al. 2017, section 3.4). With `normalised`
+    their sum is normalised instead, as in BERT.
+    """
 
     def __init__(
         self,
@@ -49,12 +51,15 @@ class AddPositions(nn.Module):
         positions: Literal["sinusoidal", "learned"] = "sinusoidal",
         longest: int = 512,
         dropout: float = 0.0,
+        normalised: bool = False,
     ):
         super().__init__()
-        self.scale = size**0.5
+        self.scale = 1.0 if normalised else size**0.5
         self.positions = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=longest)
+        self.norm = nn.LayerNorm(size) if normalised else nn.Identity()
         self.dropout = Dropout(dropout)
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
         """(..., size) at positions (...)"""
-        return self.dropout(torch.add(self.positions(positions).to(embedded.dtype), embedded, alpha=self.scale))
+        values = torch.add(self.positions(positions).to(embedded.dtype), embedded, alpha=self.scale)
+        return self.dropout(self.norm(values))

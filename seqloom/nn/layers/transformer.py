@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seqloom.nn.attention.multihead import MultiHead, fold_rows, unfold_rows
 from seqloom.nn.layers.experts import Experts, Routing
@@ -17,6 +18,7 @@ from seqloom.nn.ops.packing import Packing
 from seqloom.types import Memory
 
 Norm = Literal["pre", "post"]
+Activation = Literal["relu", "gelu"]
 
 
 class Residual(nn.Module):
@@ -37,16 +39,19 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a ReLU between, position by position."""
+    """Two linear layers with a ReLU or a GELU between (Hendrycks & Gimpel 2016), position by position."""
 
-    def __init__(self, *, size: int, hidden: int, dropout: float):
+    def __init__(self, *, size: int, hidden: int, dropout: float, activation: Activation = "relu"):
         super().__init__()
         self.inner = Linear(size, hidden)
         self.outer = Linear(hidden, size)
-        self.dropout = Dropout(dropout)
+        self.dropout, self.activation = Dropout(dropout), activation
 
     def forward(self, values: Tensor) -> Tensor:
-        return self.outer(self.dropout.after_relu(self.inner(values)))
+        inner = self.inner(values)
+        if self.activation == "relu":
+            return self.outer(self.dropout.after_relu(inner))
+        return self.outer(self.dropout(functional.gelu(inner)))
 
 
 class TransformerLayer(nn.Module):
@@ -61,10 +66,13 @@ class TransformerLayer(nn.Module):
         memory_size: int = 0,
         dropout: float = 0.0,
         norm: Norm = "pre",
+        activation: Activation = "relu",
         experts: int = 0,
         active_experts: int = 2,
     ):
         super().__init__()
+        if experts and activation != "relu":
+            raise ValueError(f'activation = "{activation}": experts have a ReLU; leave one of them out')
         self.self_attention = MultiHead(query_size=size, memory_size=size, heads=heads, dropout=dropout)
         self.self_residual = Residual(size=size, norm=norm, dropout=dropout)
         if memory_size:
@@ -76,7 +84,7 @@ class TransformerLayer(nn.Module):
                 size=size, experts=experts, active_experts=active_experts, hidden=hidden, dropout=dropout
             )
         else:
-            self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout)
+            self.feed_forward = FeedForward(size=size, hidden=hidden, dropout=dropout, activation=activation)
         self.feed_residual = Residual(size=size, norm=norm, dropout=dropout)
 
     def encode(
