@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from seqloom.config.recipes import override, read_recipe
 from seqloom.data.special_tokens import EOS
 from seqloom.errors import SeqloomError
 from seqloom.storage.toml import read_toml
-from seqloom.studies import reproduce
+from seqloom.studies import catalogue, reproduce
 from seqloom.studies.catalogue import STUDIES
 from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
 from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
@@ -46,11 +47,18 @@ def test_every_variant_of_every_study_is_a_recipe_that_builds(name: str) -> None
         recipe = variant.recipe or study.recipe
         full = complete(override(read_recipe(recipe), list(variant.settings)), recipe)
         check_recipe(full)
+        assert variant.recipe or not (variant.minutes and variant.settings)  # minutes alone choose a recipe
     assert not study.runs or study.runs in STUDIES
     starts = [variant.init for variant in study.variants.values() if variant.init]
     for study_of, _, label in (init.rpartition("/") for init in starts):
         assert label in (STUDIES[study_of] if study_of else study).variants
     assert len({(gate.text, gate.sign) for gate in study.gates}) == len(study.gates)
+
+
+def test_every_file_of_studies_is_in_the_catalogue() -> None:
+    folder = Path(catalogue.__file__).parent
+    for path in sorted(folder.glob("[a-z]*.py")):
+        assert vars(import_module(f"{catalogue.__name__}.{path.stem}"))["STUDIES"].items() <= STUDIES.items()
 
 
 def test_gates_look_at_one_run_or_between_two() -> None:

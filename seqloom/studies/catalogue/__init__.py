@@ -4,6 +4,7 @@ from seqloom.studies.catalogue.cells import STUDIES as CELLS
 from seqloom.studies.catalogue.copying import STUDIES as COPYING
 from seqloom.studies.catalogue.dialogue import STUDIES as DIALOGUE
 from seqloom.studies.catalogue.experts import STUDIES as EXPERTS
+from seqloom.studies.catalogue.films import STUDIES as FILMS
 from seqloom.studies.catalogue.front_door import STUDIES as FRONT_DOOR
 from seqloom.studies.catalogue.lips import STUDIES as LIPS
 from seqloom.studies.catalogue.multi_model import STUDIES as MULTI_MODEL
@@ -37,6 +38,7 @@ STUDIES: dict[str, Study] = {
     **PICTURES,
     **LIPS,
     **PIXELS,
+    **FILMS,
     **WAVES,
     **COPYING,
     **SUMMARIES,

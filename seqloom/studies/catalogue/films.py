@@ -46,10 +46,12 @@ STUDIES: dict[str, Study] = {
         GATES,
         PUBLISHED,
         variants={
-            VPN: Variant(COMMON, minutes=MINUTES),
-            INDEPENDENT: Variant((*COMMON, *WITHIN), minutes=MINUTES),
-            "ConvLSTM": Variant((*COMMON, *WITHIN, "decoder.layers=0"), minutes=MINUTES),
-            "LSTM": Variant((*COMMON, *WITHIN, "decoder.layers=0", "decoder.memory=vector"), minutes=MINUTES),
+            VPN: Variant(COMMON, recipe="frames", minutes=MINUTES),
+            INDEPENDENT: Variant((*COMMON, *WITHIN), recipe="frames", minutes=MINUTES),
+            "ConvLSTM": Variant((*COMMON, *WITHIN, "decoder.layers=0"), recipe="frames", minutes=MINUTES),
+            "LSTM": Variant(
+                (*COMMON, *WITHIN, "decoder.layers=0", "decoder.memory=vector"), recipe="frames", minutes=MINUTES
+            ),
         },
         measure=nats_per_frame("sprites"),
         shown=continued("sprites"),
@@ -62,8 +64,8 @@ STUDIES: dict[str, Study] = {
         GATES,
         PUBLISHED,
         variants={
-            VPN: Variant((*COMMON, f"task.target.size={DIGITS}"), minutes=MINUTES),
-            INDEPENDENT: Variant((*COMMON, *WITHIN, f"task.target.size={DIGITS}"), minutes=MINUTES),
+            VPN: Variant((*COMMON, f"task.target.size={DIGITS}"), recipe="frames", minutes=MINUTES),
+            INDEPENDENT: Variant((*COMMON, *WITHIN, f"task.target.size={DIGITS}"), recipe="frames", minutes=MINUTES),
         },
         measure=nats_per_frame("digits"),
         shown=continued("digits"),

@@ -35,8 +35,11 @@ STUDIES: dict[str, Study] = {
         ),
         "nats: NADE 88.33, MADE 86.64, PixelCNN 81.30, PixelRNN (Diagonal BiLSTM) 79.20 (van den Oord et al. 2016, "
         "table 4); counts of 12 neighbours, without a network: 105.3",
-        variants={style: Variant((*FULL, f"decoder.style={style}"), minutes=MINUTES) for style in ("gated", "plain")}
-        | {DIAGONAL: Variant((*FULL, "decoder.style=diagonal", "decoder.layers=2"), minutes=LONG)},
+        variants={
+            style: Variant((*FULL, f"decoder.style={style}"), recipe="pixels", minutes=MINUTES)
+            for style in ("gated", "plain")
+        }
+        | {DIAGONAL: Variant((*FULL, "decoder.style=diagonal", "decoder.layers=2"), recipe="pixels", minutes=LONG)},
         measure=nats_and_halves,
         shown=completed,
         picture=completions,

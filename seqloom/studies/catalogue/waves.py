@@ -40,9 +40,12 @@ STUDIES: dict[str, Study] = {
         "none on these; listeners gave WaveNet 4.21 of 5, natural speech 4.55 (van den Oord et al. 2016, table 1)",
         variants={
             RECOGNISER: Variant(("train.threads=1", *LISTENS), recipe="labels", data=heard_digits),
-            "WaveNet": Variant(("train.threads=1", "train.epochs=40"), minutes=MINUTES),
+            "WaveNet": Variant(("train.threads=1", "train.epochs=40"), recipe="wave", minutes=MINUTES),
             "WaveNet of a digit": Variant(
-                ("train.threads=1", "train.epochs=40", *OF_A_DIGIT), data=named_digits, minutes=MINUTES
+                ("train.threads=1", "train.epochs=40", *OF_A_DIGIT),
+                recipe="wave",
+                data=named_digits,
+                minutes=MINUTES,
             ),
         },
         measure=bits_and_digits,
