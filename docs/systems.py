@@ -123,6 +123,7 @@ Multi-head | 003 | nn/attention/multihead.py | | | $ train dates --set decoder.a
 Transformer | 000, 003 | nn/encoders/transformer.py | | multi30k-transformer | multi30k-transformer
 Transformer, letters to phonemes | - | nn/encoders/transformer.py | | g2p-transformer | g2p-transformer
 SCAN commands, Transformer | - | nn/encoders/transformer.py | | scan-transformer | scan / transformer simple
+Masked words and next sentences (BERT) | 003 | nn/heads/masked.py | | bert | bert-brown / / masked_accuracy
 GPT | 003 | nn/decoders/transformer.py | Radford | text-gpt | shakespeare-gpt / / nats_per_token
 ## Language models
 Lines of text | 002 | tasks/pairs.py | - | char-lm
@@ -205,6 +206,7 @@ Video Pixel Network | 000 | nn/decoders/video_pixels.py | | frames | moving-spri
 VPN without dependence in a frame | 000 | nn/layers/independent.py | - | frames | moving-sprites / independent pixels
 Convolutional LSTM | 000 | nn/layers/film_memory.py | | frames | moving-sprites / ConvLSTM / nats_per_frame
 LSTM over frames | 000 | nn/layers/film_memory.py | Srivastava | frames | moving-sprites / LSTM / nats_per_frame
+Video Pixel Network, digits | 000 | nn/decoders/video_pixels.py | | frames | moving-digits / VPN / nats_per_frame
 Lip reading: watch, attend and spell | 000 | nn/encoders/video.py | | lips | lips / WAS / greedy_cer
 Lip reading, short texts first | 000 | tasks/pairs.py | - | lips | lips / WAS + CL / greedy_cer
 Lip reading, scheduled sampling | 000 | objectives/scheduled_sampling.py | | lips | lips / WAS + CL + SS / greedy_cer

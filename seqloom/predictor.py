@@ -27,6 +27,7 @@ from seqloom.storage.weights import weights_of
 if TYPE_CHECKING:
     from seqloom.explain.record import Explanation
     from seqloom.inference.completion import Completion
+    from seqloom.inference.filling import Filled
 
 
 class Predictor(BasePredictor):
@@ -92,6 +93,12 @@ class Predictor(BasePredictor):
         from seqloom.inference.completion import complete_picture
 
         return complete_picture(self.system, picture, **options)
+
+    def fill(self, text: str, **options: Any) -> Filled:
+        """What may stand in the places of "[MASK]" in a text. Option: n_best."""
+        from seqloom.inference.filling import fill
+
+        return fill(self.system, text, **options)
 
     def score(self, pairs: Iterable[Any]) -> list[float]:
         """The log-probability of each target given its source; a language model takes the targets alone."""

@@ -56,6 +56,9 @@ def complete(
     options.check_file(out, f"completed{codec.suffix or '.png'}")
     if codec.canvas is not None and out.suffix.lower() != codec.suffix:
         raise SeqloomError(f"--out {out}: expected a name that ends with {codec.suffix}")
+    if out.resolve() in {Path(each).resolve() for each in (picture, keep or "") if each}:
+        raise SeqloomError(f"--out {out}: this is what is read; choose another name")
+    options.note_unknown_source(model, source)
     chosen = {name: value for name, value in given.items() if value is not None}
     kept, (whole, *found) = model.complete(str(picture), keep=keep, count=count, source=source, **chosen)
     replace_file(out, codec.to_file(codec.side_by_side([whole.value, kept, *(each.value for each in found)])))

@@ -11,6 +11,7 @@ import click
 
 from seqloom.cli import options
 from seqloom.cli.messages import note
+from seqloom.errors import SeqloomError
 
 
 @click.command()
@@ -53,6 +54,8 @@ def explain(
 
     if out is not None:
         options.check_file(out, "page.html")
+        if target is not None and out.resolve() == Path(target).resolve():
+            raise SeqloomError(f"--out {out}: this is what is read; choose another name, such as page.html")
     choose_threads(threads)
     model = Predictor.load(run, device, trust, task=task)
     options.set_limit(model, max_characters)

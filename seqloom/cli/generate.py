@@ -59,6 +59,7 @@ def generate(
         options.check_file(out, f"new{codec.suffix or '.txt'}")
         if codec.suffix and out.suffix.lower() != codec.suffix:
             raise SeqloomError(f"--out {out}: this run writes {codec.suffix} files; expected a name that ends so")
+    options.note_unknown_source(model, source)
     found = model.generate(count, source=source, prefix=prefix, **chosen)
     lines = [each if isinstance(each, str) else codec.line(each) for each in found]
     if out is None:

@@ -107,6 +107,8 @@ def next_command(model: Any) -> str:
     """What to do with a trained run, but for its name."""
     if model.tasks:
         return f"echo ... | seqloom predict --task {model.tasks[0]}"
+    if model.task.reads_itself:
+        return "echo '... [MASK] ...' | seqloom fill"
     reads = model.task.source is not None
     if suffix := model.task.target.suffix:
         return f"seqloom generate {'--source ... ' * reads}--out new{suffix}"

@@ -133,6 +133,7 @@ class Task(ABC):
     joint: bool = False  # one codec for both sides
     metrics: tuple[str, ...] = ()
     running: ClassVar[bool] = False  # the examples are the lines of one running text
+    reads_itself: ClassVar[bool] = False  # sources are made of the targets, in training: the data have one column
     constrained: bool = False  # it has constraints of its own
     at_once: ClassVar[bool] = True  # an output without an end comes at once, not token by token
     per_token: ClassVar[bool] = False  # a target has one token for each token of its source
@@ -176,6 +177,10 @@ class Task(ABC):
         if batch.source is None or self.source is None or not self.augments:
             return batch
         return replace(batch, source=augment(self.source, batch.source, chance))
+
+    def notes(self, lengths: np.ndarray) -> list[str]:
+        """What a training on targets of these lengths does otherwise than was asked for, in sentences."""
+        return []
 
     def constraints(self, source: Padded | None) -> list[Constraint]:
         """The constraints that the task puts on outputs for these sources."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 UNKNOWN = "⁇"  # UNK in an output
+MASK = "[MASK]"  # a token to be found, where a text has one
 
 
 def as_ids(values: Any) -> list[int]:

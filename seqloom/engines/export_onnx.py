@@ -64,6 +64,8 @@ def refuse(model: Model, int8: bool) -> None:
         raise SeqloomError(
             "--to onnx supports one model that reads a source and writes token by token: use the run itself"
         )
+    if model.decoder.endless:
+        raise SeqloomError("--to onnx does not support pixels and samples: use the run itself")
     if any(isinstance(module, Encoder) and module.reads != "sequences" for module in model.modules()):
         raise SeqloomError("--to onnx does not support pictures and films: use the run itself")
     if any(isinstance(module, MultiHead) for module in model.modules()) and not model.decoder.grows:

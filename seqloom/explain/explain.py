@@ -11,7 +11,7 @@ from seqloom.explain.head import explain_head
 from seqloom.explain.online import explain_online
 from seqloom.explain.pixels import explain_pixels
 from seqloom.explain.record import Explanation
-from seqloom.inference.system import System, admit_source, encode
+from seqloom.inference.system import System, admit_source, encode, refuse_masked
 from seqloom.nn.combine.ensemble import Ensemble
 
 LONGEST_EXPLAINED = 2_000  # positions: an explanation shows the attention of each to each
@@ -25,6 +25,7 @@ def explain(
 
     With `truncate`, a source that is too long is cut instead of refused.
     """
+    refuse_masked(system)
     decoder = system.model.decoder
     if isinstance(decoder, Ensemble):
         raise SeqloomError("explain shows one run: explain the runs of an ensemble one by one")

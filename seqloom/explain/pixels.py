@@ -61,6 +61,7 @@ def explain_pixels(system: System, source: Any, n_best: int, target: Any = None,
             values=(tokens - FIRST).tolist(),
             log_probs=own,
             chances=chances.tolist(),
+            together=together,
             fields=fields,
         ),
         model=model_facts(system),
@@ -68,13 +69,14 @@ def explain_pixels(system: System, source: Any, n_best: int, target: Any = None,
 
 
 def looked_at(system: System, memory: Memory, tokens: Any) -> tuple[torch.Tensor, dict[int, list[int]]]:
-    """The log-probabilities of each token (n, V), and of some how much their score changes with each token before."""
+    """The log-probabilities of each token (n, V), and of some how much their scores change with each token before."""
     model, batch = system.model, system.task.batch(None, [tokens]).to(system.model.device)
     count, size = len(tokens), int(system.task.target.vocabulary or 0)
     shares = one_hot(batch.inputs.values, size).to(next(model.parameters()).dtype).requires_grad_()  # (1, n, V)
+    weights = torch.randn(size - FIRST, generator=torch.Generator().manual_seed(1))  # what moves any score is seen
     with torch.enable_grad():
         scores = model.decoder(memory, Padded(shares, batch.inputs.lengths)).scores[0]  # (n, V)
-        own = scores.gather(1, batch.targets.values[0, :, None])[:, 0]
+        own = scores[:, FIRST:] @ (weights - weights.mean()).to(scores)
         measured = max(min(count, MOST_FIELDS, MOST_ENTRIES // count), 1)
         places = sorted({round(step * (count - 1) / max(measured - 1, 1)) for step in range(measured)})
         fields = {}

@@ -132,7 +132,8 @@ class PixelByPixel:
     levels: int
     values: list[int]  # n: levels
     log_probs: list[LogProbability]  # n
-    chances: Matrix  # n x levels, or fewer where neighbouring levels are added up
+    chances: Matrix  # n x levels, or fewer where so many neighbouring levels are added up
+    together: int
     fields: dict[int, list[int]]  # of some values: how much each value before it matters, from 0, not at all, to 255
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from seqloom.data.frames import as_list
 from seqloom.errors import SeqloomError
 from seqloom.inference.constraints import no_output
 from seqloom.inference.find import Prediction, find
-from seqloom.inference.system import System, admit_source
+from seqloom.inference.system import System, admit_source, refuse_masked
 
 SOURCES = "predict takes a list of sources"
 
@@ -66,6 +66,7 @@ def candidates(
     - `rescore`: a language model or a reverse model that ranks the outputs of the beam anew.
     - `truncate`: cut sources that are too long (data.max_characters) instead of refusing them.
     """
+    refuse_masked(system)
     given = as_list(sources, SOURCES)
     if system.task.source is None:
         raise SeqloomError("this run is a language model and reads no source: use `generate`")

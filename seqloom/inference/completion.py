@@ -18,13 +18,14 @@ from seqloom.data.codecs.frames import Frames
 from seqloom.data.codecs.pictures import MARGIN, pixels
 from seqloom.data.codecs.pixels import Pixels
 from seqloom.errors import SeqloomError, UnreadableError, shown
-from seqloom.inference.constraints import build_constraints
-from seqloom.inference.generation import MOST_TEXTS
+from seqloom.inference.constraints import build_constraints, no_output
+from seqloom.inference.generation import check_count
 from seqloom.inference.system import System, build_search, encode_source
 from seqloom.search.constraints.known import Known
 from seqloom.types import Padded
 
 HALVES = ("top", "left")
+ROWS = 16  # values that are scored at once
 
 
 @dataclass(frozen=True)
@@ -49,41 +50,54 @@ def complete_picture(
         raise SeqloomError('this run writes no pixels: complete needs task.target.type = "pixels" or "frames"')
     if (task.source is None) != (source is None):
         raise SeqloomError(f"source: this run reads {'a source: give one' if source is None else 'none: leave it out'}")
-    if not 1 <= count <= MOST_TEXTS:
-        raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} completions")
+    check_count(count)
+    for name in ("maximum_length", "minimum_length"):
+        if name in settings:
+            raise SeqloomError(f"{name}: a completion is as long as what it completes; leave it out")
     tokens = codec.encode(picture)  # (n,)
-    kept = kept_frames(codec, keep, tokens) if isinstance(codec, Frames) else kept_pixels(codec, keep)
-    search = build_search(system, **{"type": "sample", **settings})
+    if isinstance(codec, Frames):
+        kept = kept_frames(codec, keep, tokens, codec.line(picture))
+    else:
+        kept = kept_pixels(codec, keep)
+    length = {"maximum_length": len(tokens), "minimum_length": 0}  # there is no other end
+    search = build_search(system, **{"type": "sample", **settings, **length})
     read = None if source is None else model.pad([encode_source(system, source)] * count)
     begun = int(np.argmin(kept))  # pixels before the first that is not kept
     prefix = Padded.stack([tokens[:begun]] * count).to(model.device) if begun else None
     constraints = [*build_constraints(system, None), Known(np.where(kept, tokens, -1))]
     found = search(model.decoder, model.encode(read, count), prefix, constraints)
+    if not all(found):
+        raise no_output(codec.line(picture))
     every = np.array([tokens, *(one.tokens for one, *_ in found)])  # (1 + count, n)
-    batch = task.batch(None, list(every)).to(model.device)
-    own = None if source is None else model.pad([encode_source(system, source)])
-    log_probs = model.decoder(model.encode(own, 1), batch.inputs).scores.log_softmax(-1)
-    chosen = log_probs.gather(-1, batch.targets.values[:, :, None])[:, :, 0]
-    sums = (chosen * torch.from_numpy(~kept).to(model.device)).sum(1).tolist()
+    sums = [each for first in range(0, len(every), ROWS) for each in drawn(system, every[first:][:ROWS], ~kept, source)]
     values = [Completion(codec.decode(one), each) for one, each in zip(every, sums)]
     whole = values[0].value
     return np.where(kept.reshape(whole.shape), whole, np.uint8(MARGIN)), values
 
 
-def kept_frames(codec: Frames, keep: Any, tokens: np.ndarray) -> np.ndarray:
+def drawn(system: System, every: np.ndarray, counted: np.ndarray, source: Any) -> list[float]:
+    """The log-probability of the tokens that count, of each value.  (rows, n), (n,)"""
+    model, batch = system.model, system.task.batch(None, list(every)).to(system.model.device)
+    own = None if source is None else model.pad([encode_source(system, source)])
+    log_probs = model.decoder(model.encode(own, 1), batch.inputs).scores.log_softmax(-1)
+    chosen = log_probs.gather(-1, batch.targets.values[:, :, None])[:, :, 0]
+    sums: list[float] = (chosen * torch.from_numpy(counted).to(chosen.device)).sum(1).tolist()
+    return sums
+
+
+def kept_frames(codec: Frames, keep: Any, tokens: np.ndarray, name: str) -> np.ndarray:
     """Which tokens of a film are kept: those of its first frames.  bool (n,)"""
     area = prod(codec.canvas)
     frames = len(tokens) // area
     if frames != codec.frames:
         raise SeqloomError(
-            f"the film has {frames} frames; expected {codec.frames} (task.target.frames), as many as the model draws: "
-            "to continue a shorter one, generate with it as the prefix"
+            f"{name} has {frames} frame{'s' * (frames != 1)}; expected {codec.frames} (task.target.frames), as many as "
+            "the model draws: to continue a shorter film, generate with it as the prefix"
         )
-    try:
-        count = codec.frames // 2 if keep is None else int(keep)
-    except (TypeError, ValueError):
-        count = 0
-    if not 1 <= count < codec.frames:
+    count = codec.frames // 2 if keep is None else keep
+    if isinstance(count, str) and count.strip().isdecimal():
+        count = int(count)
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count < codec.frames:
         raise SeqloomError(f"keep = {shown(keep)}: expected how many frames to keep, 1 to {codec.frames - 1}")
     return np.arange(len(tokens)) < count * area
 
@@ -95,13 +109,15 @@ def kept_pixels(codec: Pixels, keep: Any) -> np.ndarray:
     if isinstance(keep, str) and keep in HALVES:
         mask = np.zeros((height, width), dtype=bool)
         mask[: height // 2 if keep == "top" else height, : width if keep == "top" else width // 2] = True
-    elif isinstance(keep, np.ndarray) and keep.dtype == bool:
-        mask = keep
+    elif (given := as_mask(keep)) is not None:
+        mask = given
     else:
+        expected = f'expected "top", "left", or a mask of {width} x {height} pixels, white where a pixel is kept'
         try:
             found = pixels(keep, mode="L", height=height, width=width, fit="exact", most=codec.max_pixels)
         except UnreadableError as error:
-            raise SeqloomError(f'keep: {error}; or take "top" or "left"') from None
+            reason = str(error).partition(";")[0]
+            raise SeqloomError(f"keep: {reason}; {expected}") from None
         mask = found[:, :, 0] >= 128
     if mask.shape != (height, width):
         raise SeqloomError(f"keep: the mask has the shape {list(mask.shape)}; expected {[height, width]}")
@@ -109,3 +125,16 @@ def kept_pixels(codec: Pixels, keep: Any) -> np.ndarray:
         what = "keeps no pixel: use generate" if not mask.any() else "keeps every pixel: there is nothing to complete"
         raise SeqloomError(f"keep: the mask {what}")
     return mask.repeat(channels)
+
+
+def as_mask(keep: Any) -> np.ndarray | None:
+    """Booleans, or zeros and ones, as an array; None for a picture."""
+    if isinstance(keep, str) or not hasattr(keep, "__len__"):
+        return None
+    try:
+        array = np.asarray(keep)
+    except (ValueError, TypeError, RuntimeError):  # ragged, or a tensor that is elsewhere
+        return None
+    if array.dtype.kind in "biu" and array.size and array.min() >= 0 and array.max() <= 1:
+        return array.astype(bool)
+    return None

@@ -33,10 +33,11 @@ def read_examples(
     task, tally, title = system.task, tally or Tally(), title_of(data)
     layout = Layout.of(system.recipe["data"]).changed(columns, header)
     options: dict[str, Any] = {"running": task.running, "max_characters": system.max_characters}
-    options |= {"located": located_sides(task.source, task.target), "layout": layout}
-    rows = read(data, 1 if task.source is None else 2, skip_bad=skip_bad, tally=tally, **options)
+    options |= {"located": located_sides(None if task.reads_itself else task.source, task.target), "layout": layout}
+    rows = read(data, 1 if task.source is None or task.reads_itself else 2, skip_bad=skip_bad, tally=tally, **options)
     checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": system.max_characters, "check": task.check}
-    found = readable(rows, task.source, task.target, title, tally, **checks)
+    source = None if task.reads_itself else task.source
+    found = readable(rows, source, task.target, title, tally, **checks)
     return (each for each, *_ in found)
 
 
@@ -63,6 +64,10 @@ def evaluate(
     gathered = gather(system, data, columns=columns, header=header)
     if isinstance(system.task, Series):
         return likelihood(system, gathered)
+    if system.task.reads_itself:
+        from seqloom.inference.filling import evaluate_masked  # imports torch
+
+        return evaluate_masked(system, gathered)
     if system.task.source is None:
         return perplexity(system, gathered)
     sources, references = system.task.references(gathered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from seqloom.contracts import Search
 from seqloom.errors import SeqloomError, shown
 from seqloom.inference.constraints import build_constraints, encode_prefix
 from seqloom.inference.series import generate_series
-from seqloom.inference.system import System, build_search, encode_source, search_table
+from seqloom.inference.system import System, build_search, encode_source, refuse_masked, search_table
 from seqloom.tasks.series import Series
 from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
@@ -36,18 +37,20 @@ def generate(
 
     `settings` are those of the search, by default sampling.
     """
+    refuse_masked(system)
     task, model = system.task, system.model
     if task.source is not None and not isinstance(task, Series):
         raise SeqloomError("this run reads a source: use `predict`")
     if (task.source is None) != (source is None):
         found = "this run reads a source: give one" if source is None else "this run reads no source: leave it out"
         raise SeqloomError(f"source: {found}")
-    if not 1 <= count <= MOST_TEXTS:
-        raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,} texts; ask for more in several calls")
+    check_count(count)
     if task.target.is_vectors:
         return generate_series(system, count, prefix, search, settings)
     read = None if source is None else model.pad([encode_source(system, source)] * count)
     constraints, begun = build_constraints(system, None), encode_prefix(system, prefix)
+    if task.target.endless:
+        settings = {**settings, **length_of(system, 0 if begun is None else len(begun), settings.get("maximum_length"))}
     beginning = None if begun is None else Padded.stack([begun] * count).to(model.device)
 
     def write(search: Search, beginning: Padded | None) -> list[Hypothesis]:
@@ -58,6 +61,30 @@ def generate(
         return generate_in_windows(system, task, write, beginning, count, settings)
     search = search or build_search(system, **{"type": "sample", **settings})
     return [task.decode(one.tokens) for one in write(search, beginning)]
+
+
+def check_count(count: Any) -> None:
+    """Refuse a number of values that are drawn side by side."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TEXTS:
+        raise SeqloomError(f"count = {shown(count)}: expected 1 to {MOST_TEXTS:,}; ask for more in several calls")
+
+
+def length_of(system: System, begun: int, length: int | None) -> dict[str, int]:
+    """How many tokens an output without an end may have, its beginning included: a picture or film no more than a whole
+    one has.
+    """
+    codec, found = system.task.target, {} if length is None else {"maximum_length": length}
+    if codec.canvas is not None:
+        whole = prod(codec.canvas) * (codec.frames or 1)
+        if length is not None and length > whole:
+            raise SeqloomError(f"maximum_length = {length:,}: expected at most {whole:,}, the values of a whole one")
+        found = {"maximum_length": length or whole}
+    if found and begun >= found["maximum_length"]:
+        most = found["maximum_length"]
+        raise SeqloomError(
+            f"the prefix has {begun:,} tokens of at most {most:,}: nothing is left to draw; give a shorter one"
+        )
+    return found
 
 
 def generate_in_windows(

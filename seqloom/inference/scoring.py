@@ -11,7 +11,7 @@ import torch
 from seqloom.errors import SeqloomError
 from seqloom.inference.find import batches
 from seqloom.inference.running_text import line_log_probs
-from seqloom.inference.system import System, as_examples, encode_source
+from seqloom.inference.system import System, as_examples, encode_source, refuse_masked
 from seqloom.tasks.text import RunningText
 
 
@@ -22,6 +22,7 @@ def score(system: System, pairs: Iterable[Any]) -> list[float]:
     For series of vectors it is the logarithm of their density. For running text these are the lines, each given all
     lines before it.
     """
+    refuse_masked(system)
     task, model = system.task, system.model
     source, target = task.source, task.target
     if target.vocabulary is None and model.is_head:

@@ -56,6 +56,12 @@ class System:
         return replace(self, recipe={**self.recipe, "data": data})
 
 
+def refuse_masked(system: System) -> None:
+    """Refuse a run that finds masked words where an output is asked for."""
+    if system.task.reads_itself:
+        raise SeqloomError("this run finds masked words and writes no outputs: use `fill` or `evaluate`")
+
+
 def build_search(system: System, **settings: Any) -> Search:
     """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
     table = search_table(system, **settings)

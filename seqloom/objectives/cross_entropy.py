@@ -99,8 +99,13 @@ def expert_shares(spent: Costs) -> dict[str, list[Tensor]]:
 def cross_entropy(
     output: Output, targets: Padded, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The sums of `smoothed_cross_entropy` over all target tokens; weights are (rows, U)."""
-    packing, (vectors, project) = Packing(targets.mask), output.positions
+    """The sums of `smoothed_cross_entropy` over all target tokens; weights are (rows, U). Where they are 0 nothing is
+    computed.
+    """
+    mask = targets.mask if weights is None else targets.mask & (weights != 0)
+    if not mask.any():
+        mask = targets.mask
+    packing, (vectors, project) = Packing(mask), output.positions
     hidden, tokens = packing.pack(vectors), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)
     if isinstance(project, Projection):

@@ -94,7 +94,11 @@ def prepare_training(
             name: prepare_data(single, tasks[name], rows[name], valid_rows[name], fit=earlier is None, name=name)
             for name, single in tasks_of(full).items()
         }
-    lines = [of_task(name, line) for name, each in prepared.items() for line in each.notes + each.report.lines()]
+    lines = [
+        of_task(name, line)
+        for name, each in prepared.items()
+        for line in [*each.notes, *each.report.lines(), *tasks[name].notes(each.train.lengths)]
+    ]
     if run is None:
         for name, each in prepared.items():
             add_data(full, given, name, files[name], valid_files[name], each.report)
@@ -154,9 +158,9 @@ def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool, n
         return dataset.prepare(
             data,
             valid,
-            source=task.source,
+            source=None if task.reads_itself else task.source,
             target=task.target,
-            joint=task.joint,
+            joint=task.joint and not task.reads_itself,
             seed=full["seed"],
             cache=cache_folder(),
             fit=fit,
@@ -169,7 +173,7 @@ def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool, n
 def try_examples(model: Model, task: Task, data: dataset.Dataset) -> Output:
     """A short example, and for heads the longest: some take targets of one length only."""
     output = try_batch(model, task.collate(data.valid, task.in_order(data.valid.lengths, 1)[0]))
-    if isinstance(model.decoder, Head):
+    if isinstance(model.decoder, Head) and not task.running:
         try_batch(model, task.collate(data.train, data.train.lengths[:, 1].argmax(0, keepdims=True)))
     return output
 

@@ -83,9 +83,20 @@ def test_a_shorter_film_is_a_prefix(command: Command, run: str) -> None:
     assert np.array_equal(whole[: film.size], Frames(frames=FRAMES, size=SIZE).encode(film))
 
 
+def test_a_prefix_that_is_whole_leaves_nothing_to_draw(command: Command, run: str) -> None:
+    assert "nothing is left to draw" in command("generate", run, "--prefix", FILM, "--out", "c.gif").complaint
+    most = FRAMES * SIZE * SIZE
+    wrong = command("generate", run, "--maximum-length", most + 1, "--out", "c.gif").complaint
+    assert f"expected at most {most}" in wrong
+    assert len(seqloom.load(run).generate(1, prefix=np.load(FILM)["frames"][:3], seed=1)[0]) == FRAMES
+
+
 @pytest.mark.parametrize(
     ("keep", "wrong"),
     [
+        (2.7, "expected how many frames"),
+        (True, "expected how many frames"),
+        (float("inf"), "expected how many frames"),
         (FRAMES, f"keep = {FRAMES}: expected how many frames to keep, 1 to {FRAMES - 1}"),
         ("top", "expected how many frames to keep"),
     ],
@@ -97,7 +108,7 @@ def test_what_cannot_be_kept_gets_one_line(run: str, keep: object, wrong: str) -
 
 def test_mistakes_get_one_line(command: Command, run: str) -> None:
     np.savez("short.npz", frames=np.zeros((2, SIZE, SIZE), dtype=np.uint8))
-    assert "the film has 2 frames; expected 4" in command("complete", run, "short.npz", "--out", "c.gif").complaint
+    assert "short.npz has 2 frames; expected 4" in command("complete", run, "short.npz", "--out", "c.gif").complaint
     assert "expected a name that ends with .gif" in command("complete", run, FILM, "--out", "c.png").complaint
     assert "expected a name that ends so" in command("generate", run, "--out", "c.png").complaint
     pictures = ["train", "pixels", "--data", "sprites.tsv", "--columns", "2", "--out", "other"]

@@ -34,7 +34,7 @@ from seqloom.train.display import Display
 from tests.cli.conftest import LANGUAGE_MODEL, Command, Outcome, pairs, toml, tsv, written
 
 RECIPES = [
-    "adding", "addition", "arithmetic", "arithmetic-text", "babi", "captions-attention", "captions-first",
+    "adding", "addition", "arithmetic", "arithmetic-text", "babi", "bert", "captions-attention", "captions-first",
     "captions-start", "char-lm", "cipher", "cipher-agent", "cloze", "counting", "dates", "delaunay", "delayed-copy",
     "django", "django-plain", "frames", "g2p-lstm", "g2p-mixer", "g2p-monotonic", "g2p-small", "g2p-ssnt",
     "g2p-transformer", "gnmt", "gnmt-refined", "headlines", "hred", "hull", "labels", "lips", "lips-and-sound",
@@ -198,6 +198,12 @@ class TestTraining:
         changes += [f"task.{side}.size=260" for side in sides]
         if full["task"].get("source", {}).get("type") == "audio":
             data, verb, stdin = recordings(), "predict", "0.wav\n"
+        elif full["task"]["type"] == "masked":
+            lines = "".join(
+                f"{one} {other}\n" + "\n" * (number % 3 == 2) for number, (one, other) in enumerate(pairs())
+            )
+            data, verb, stdin = written("text.txt", lines), "fill", "1 [MASK] 3\n"
+            changes.append("task.source.size=60")
         elif full["task"]["target"]["type"] == "tree":
             words = [(f"a {number}", f"(S (X a) (NP (X {number})))") for number in range(9)]
             data, verb, stdin = tsv("trees.tsv", words), "predict", "a ( 3\n"
@@ -229,7 +235,8 @@ class TestTraining:
             data, verb, stdin = written("text.txt", lines), "generate", ""
         fine(command("train", name, "--data", data, "--out", "out", *sets(*changes)))
         answer = fine(command(verb, "out", stdin=stdin)).out
-        assert len(answer) > 100 if full["task"]["type"] == "text" else answer.count("\n") == 1
+        lines = {"masked": 2}.get(full["task"]["type"], 1)  # the text, and the words
+        assert len(answer) > 100 if full["task"]["type"] == "text" else answer.count("\n") == lines
 
     def test_the_version_is_told_and_nothing_else(self, command: Command) -> None:
         assert fine(command("--version")).out == f"seqloom {seqloom.__version__}\n"

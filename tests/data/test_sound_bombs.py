@@ -89,7 +89,7 @@ class TestSeconds:
         path, noise = str(tmp_path / "a.flac"), np.random.default_rng(2).uniform(-0.5, 0.5, 8000)
         soundfile.write(path, noise, 8000)
         message = complaint(short.encode, path)
-        assert "a.flac lasts more than 0.5 seconds (task.source.max_seconds)" in message
+        assert "a.flac lasts more than 0.5 seconds (max_seconds)" in message
         assert "--truncate" in message
         read, rate = short.cut(path, 10)
         assert (len(read), rate) == (4000, 8000)

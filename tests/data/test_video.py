@@ -287,7 +287,7 @@ def test_frames_that_are_too_many_or_too_large_are_refused(tmp_path):
     assert "lasts more than 0.2 seconds (task.source.max_seconds)" in complaint(short.encode, SMOOTH)
     small = Video(size=12, width=16, max_pixels=12 * 16 - 1)
     for value in (SMOOTH, gif(tmp_path / "a.gif", SMOOTH), container(tmp_path / "a.mkv", SMOOTH)):
-        assert "frames of more than 191 pixels (task.source.max_pixels)" in complaint(small.encode, value)
+        assert "frames of more than 191 pixels (max_pixels)" in complaint(small.encode, value)
     briefest = Video(size=12, width=16, max_seconds=0.01)  # one frame of a film that claims any rate
     for value in (gif(tmp_path / "b.gif", SMOOTH), container(tmp_path / "b.mkv", SMOOTH)):
         assert "max_seconds" in complaint(briefest.encode, value)

@@ -1,6 +1,5 @@
 """Films pixel by pixel: what a pixel may see, likelihoods that sum to 1, drawing step by step; the codec; sprites."""
 
-import io
 import math
 from itertools import product
 
@@ -208,9 +207,13 @@ def test_a_convolutional_lstm_with_kernels_of_one_is_an_lstm_at_each_place():
     ("changes", "wrong"),
     [
         ({"canvas": None}, 'task.target.type = "frames"'),
-        ({"layers": -1}, "layers = -1: expected 0 or more"),
+        ({"layers": -1}, "layers = -1: expected a number from 0"),
         ({"kernel": 2}, "kernel = 2: expected an odd number"),
-        ({"drawing_layers": 0}, "layers = 0"),
+        ({"drawing_layers": 0}, "drawing_layers = 0"),
+        ({"width": 0}, "width = 0"),
+        ({"hidden": 0}, "hidden = 0"),
+        ({"embedding_size": 0}, "embedding_size = 0"),
+        ({"size": 1}, "size = 1"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(changes, wrong):
@@ -260,7 +263,7 @@ def test_several_films_are_shown_side_by_side():
 @pytest.mark.parametrize(
     ("film", "wrong"),
     [
-        (np.zeros((5, 4, 4), dtype=np.uint8), r"the film has 5 frames \(task.target.frames = 3\)"),
+        (np.zeros((5, 4, 4), dtype=np.uint8), r"the film has 5 frames; expected at most 3 \(task.target.frames\)"),
         (np.zeros((2, 4, 5), dtype=np.uint8), "the film has frames of 5 x 4 pixels; expected 4 x 4"),
         (np.zeros((0, 4, 4), dtype=np.uint8), "has no frames"),
         (np.zeros((4, 4)), "has frames of the shape"),
@@ -326,13 +329,24 @@ def test_the_likelihoods_of_all_frames_that_may_follow_sum_to_one():
     assert sum(total.values()) == pytest.approx(1, abs=1e-12)
 
 
-def test_a_gif_of_frames_shown_for_different_times_has_so_many(tmp_path):
-    from PIL import Image
+@pytest.mark.parametrize("fps", [8.0, 60.0])
+@pytest.mark.parametrize("colour", [False, True])
+def test_equal_frames_are_written_as_often_as_there_are(tmp_path, colour, fps):
+    codec = Frames(frames=9, size=4, levels=256, grey=not colour, fps=fps)
+    random = np.random.default_rng(1)
+    first, second = random.integers(0, 3, (2, 4, 4, *([3] * colour))).astype(np.uint8) * 100
+    for film in ([first] * 9, [first, first, second, second, first, second, second, second, second]):
+        (tmp_path / "film.gif").write_bytes(codec.to_file(np.stack(film)))
+        assert np.array_equal(codec.decode(codec.encode(str(tmp_path / "film.gif"))), np.stack(film))
 
-    frames = [Image.fromarray(np.full((4, 4), value, dtype=np.uint8)) for value in (0, 255)]
-    file = io.BytesIO()
-    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=[100, 300])
-    (tmp_path / "film.gif").write_bytes(file.getvalue())
-    found = Frames(frames=4, size=4).encode(str(tmp_path / "film.gif")).reshape(4, 16)
-    assert (found[0] == FIRST).all()
-    assert (found[1:] == FIRST + 1).all()
+
+def test_a_grey_film_is_no_film_in_colour():
+    with pytest.raises(UnreadableError, match="the film is grey"):
+        Frames(frames=3, size=4, grey=False).encode(np.zeros((2, 4, 4), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a broken", b"a text"])
+def test_what_is_no_film_gets_one_line(tmp_path, content):
+    (tmp_path / "film.gif").write_bytes(content)
+    with pytest.raises(UnreadableError, match="is not a readable film"):
+        Frames(frames=3, size=4).encode(str(tmp_path / "film.gif"))

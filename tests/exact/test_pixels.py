@@ -292,7 +292,10 @@ def test_a_summary_changes_every_pixel_and_each_row_has_its_own(style):
         ({"first_kernel": 1}, "first_kernel = 1"),
         ({"layers": 0}, "layers = 0"),
         ({"canvas": None}, 'task.target.type = "pixels"'),
-        ({"canvas": (2, 2, 3), "size": 16}, "size = 16: expected a multiple of 3"),
+        ({"canvas": (2, 2, 3), "size": 5}, "size = 5: expected 6 or more"),
+        ({"style": "plain", "kernel": 1}, "kernel = 1: expected an odd number, 3 or more"),
+        ({"hidden": 0}, "hidden = 0"),
+        ({"embedding_size": 0}, "embedding_size = 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(changes, wrong):

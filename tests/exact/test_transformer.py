@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.data.special_tokens import EOS
 from seqloom.nn.attention.multihead import mask_bias
 from seqloom.nn.decoders.transformer import Transformer as Decoder
 from seqloom.nn.encoders.transformer import Transformer as Encoder
@@ -52,20 +53,45 @@ def weights_of(layer):
     return found
 
 
-def torchs(kind, layer, norm):
-    reference = kind(SIZE, HEADS, HIDDEN, dropout=0.0, batch_first=True, norm_first=norm == "pre").double()
+def torchs(kind, layer, norm, activation="relu"):
+    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm == "pre", "activation": activation}
+    reference = kind(SIZE, HEADS, HIDDEN, **options).double()
     reference.load_state_dict(weights_of(layer))
     return reference
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
 @NORMS
-def test_an_encoder_layer_equals_torchs(norm):
-    layer = build(TransformerLayer, memory_size=0, norm=norm)
+def test_an_encoder_layer_equals_torchs(norm, activation):
+    layer = build(TransformerLayer, memory_size=0, norm=norm, activation=activation)
     given, mask = values(SOURCES, 1), positions_below(SOURCES, 6)
     packing = Packing(mask)
     ours, _, _ = layer.encode(packing.pack(given), packing, mask_bias(mask))
-    theirs = torchs(nn.TransformerEncoderLayer, layer, norm)(given, src_key_padding_mask=~mask)
+    theirs = torchs(nn.TransformerEncoderLayer, layer, norm, activation)(given, src_key_padding_mask=~mask)
     torch.testing.assert_close(ours, theirs[mask])
+
+
+def test_the_encoder_of_bert_reads_normalised_sums_of_tokens_positions_and_segments():
+    settings = {"norm": "post", "activation": "gelu", "positions": "learned", "normalised": True, "segments": 2}
+    encoder = build(Encoder, **settings)
+    batch = source((6, 4, 1))
+    batch.values[0, [2, 4]], batch.values[1, 1] = EOS, EOS
+    segments = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 0, 0], [0] * 6])  # a separator belongs to what it ends
+    given = encoder.embedding(batch.values) + encoder.positioned.positions(torch.arange(6)) + encoder.segments(segments)
+    expected = encoder.positioned.norm(given)
+    for layer in encoder.layers:
+        expected = torchs(nn.TransformerEncoderLayer, layer, "post", "gelu")(expected, src_key_padding_mask=~batch.mask)
+    torch.testing.assert_close(encoder(batch).states[batch.mask], expected[batch.mask])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"segments": 1}, {"segments": 2, "vocabulary": None, "features": 3}, {"adaptive": True, "normalised": True},
+     {"experts": 2, "activation": "gelu"}],
+)  # fmt: skip
+def test_settings_of_an_encoder_that_do_not_fit_are_refused(settings):
+    with pytest.raises(ValueError, match=r"segments|normalised|activation"):
+        build(Encoder, **settings)
 
 
 @NORMS

@@ -130,6 +130,7 @@ def drawing(channels: int = 1, frames: int = 1) -> Explanation:
         values=[random.randrange(3) for _ in range(count)],
         log_probs=[log(random.uniform(0.1, 1)) for _ in range(count)],
         chances=[[0.2, 0.3, 0.5] for _ in range(count)],
+        together=1,
         fields={place: [random.choice([0, 60, 255]) for _ in range(place)] for place in range(0, count, 3)},
     )
     name = "(a picture of 4 x 3 pixels)"

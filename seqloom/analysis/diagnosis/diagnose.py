@@ -32,6 +32,7 @@ from seqloom.inference.evaluation import gather
 from seqloom.inference.loading import load_system
 from seqloom.inference.system import System
 from seqloom.storage.history import History
+from seqloom.tasks.series import Series
 from seqloom.types import Example
 
 MOST = 500  # examples that are decoded: enough for shares within two or three per cent
@@ -141,8 +142,11 @@ def add_outputs(
         found.notes.append(f"Only the curves are diagnosed: {error}.")
         return
     add_unknown_words(found, system, examples, commands)
-    if system.task.source is None or system.task.target.is_vectors:
-        kind = "language model" if system.task.source is None else "model of vectors"
+    if isinstance(system.task, Series):
+        found.notes.append("The run draws series, which have no right outputs: see what `seqloom evaluate` measures.")
+        return
+    if system.task.source is None or system.task.target.is_vectors or system.task.reads_itself:
+        kind = "model of vectors" if system.task.target.is_vectors else "language model"
         found.notes.append(f"The run is a {kind}: it has no outputs to compare token by token.")
         return
     answers = answer(system, examples, **options)

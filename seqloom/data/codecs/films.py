@@ -57,6 +57,8 @@ def read_film(value: Any, *, scale: Scale, frames: int, pixels: int, seconds: fl
     if content[:4] == b"GIF8":
         found, fps = of_gif(name, content, scale, frames, pixels)
         return Film(name, found, fps, None)
+    if suffix == ".gif":
+        raise UnreadableError(f"{name} is not a readable film (no GIF file); {EXPECTED}")
     return of_container(name, content, scale, frames, pixels)
 
 
@@ -116,7 +118,7 @@ def as_frames(value: Any, name: str, most: int, pixels: int) -> np.ndarray:
 def check_size(name: str, frames: int, pixels: int, most_frames: int, most_pixels: int) -> None:
     if frames > most_frames:
         raise UnreadableError(
-            f"{name} has more than {most_frames:,} frames (task.source.max_seconds): cut it with --truncate (in Python "
+            f"{name} has more than {most_frames:,} frames (max_seconds): cut it with --truncate (in Python "
             "truncate=True), split it, or raise max_seconds in the recipe or the run's config.toml"
         )
     if pixels > most_pixels:
@@ -130,10 +132,18 @@ def too_many_pixels(name: str, most: int) -> UnreadableError:
 
 
 def gif(film: np.ndarray, fps: float) -> bytes:
-    """A film as an animated GIF that repeats.  uint8 (T, H, W) or (T, H, W, 3)"""
-    file, images = io.BytesIO(), [pillow().Image.fromarray(frame) for frame in film]
-    images[0].save(file, "GIF", save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
-    return file.getvalue()
+    """A film as an animated GIF that repeats. Each frame has up to 256 colours.  uint8 (T, H, W) or (T, H, W, 3)
+
+    Written frame by frame: Pillow writes frames that are equal only once.
+    """
+    from PIL import GifImagePlugin
+
+    images = [pillow().Image.fromarray(frame) for frame in film]
+    images = [image.convert("P") if image.mode == "L" else image.quantize(256, dither=0) for image in images]
+    options: Any = {"duration": round(1000 / fps), "loop": 0, "include_color_table": True, "disposal": 1}
+    header, _ = GifImagePlugin.getheader(images[0].copy(), info=options)
+    frames = [part for image in images for part in GifImagePlugin.getdata(image, **options)]
+    return b"".join([*header, *frames, b";"])
 
 
 # -- files
@@ -163,28 +173,23 @@ def arrays_of(name: str, content: bytes) -> dict[str, np.ndarray]:
 
 
 def of_gif(name: str, content: bytes, scale: Scale, most: int, pixels: int) -> tuple[np.ndarray, float | None]:
-    """The frames of an animated GIF and how many there are per second. What is shown for longer is several frames."""
+    """The frames of an animated GIF and how many there are per second, from the mean time that one is shown."""
     library = pillow()
     try:
-        with refusing(name):
+        with refusing(name, "film", EXPECTED):
             image = library.Image.open(io.BytesIO(content), formats=("GIF",))
             check_size(name, 0, image.width * image.height, most, pixels)
-            frames, shown_for = [], []
+            frames, shown_for = [], 0.0
             for frame in range(getattr(image, "n_frames", 1)):
                 check_size(name, frame + 1, 0, most, pixels)
                 image.seek(frame)
                 frames.append(scale(np.asarray(image.convert("RGB"))[None]))
-                shown_for.append(image.info.get("duration", 0))  # in thousandths of a second
+                shown_for += image.info.get("duration", 0) / 1000
     except library.UnidentifiedImageError:
         raise UnreadableError(f"{name} is not a readable film (unknown format); {EXPECTED}") from None
     except library.Image.DecompressionBombError:
         raise too_many_pixels(name, pixels) from None
-    shortest = min(shown_for)
-    if not shortest:
-        return np.concatenate(frames), None
-    times = [round(each / shortest) for each in shown_for]
-    check_size(name, sum(times), 0, most, pixels)
-    return np.concatenate(frames).repeat(times, axis=0), 1000 / shortest
+    return np.concatenate(frames), len(frames) / shown_for if shown_for else None
 
 
 def of_container(name: str, content: bytes, scale: Scale, most: int, pixels: int) -> Film:

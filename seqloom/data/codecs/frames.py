@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -62,15 +62,15 @@ class Frames(Pixels):
             scale=partial(self._scale, value),
             frames=MOST_FRAMES,
             pixels=self.max_pixels,
-            seconds=0.0,
+            seconds=inf,
             rate=8000,
         )
         if film.frames is None or not len(film.frames):
-            raise UnreadableError(f"{film.name} has no frames; expected at least one")
+            raise UnreadableError(f"{film.name} has no frames; expected a film of at least one")
         if len(film.frames) > self.frames and not truncate:
             raise UnreadableError(
-                f"{film.name} has {len(film.frames):,} frames (task.target.frames = {self.frames}): cut it with "
-                "--truncate (in Python truncate=True), or set frames in the recipe"
+                f"{film.name} has {len(film.frames):,} frames; expected at most {self.frames} (task.target.frames): "
+                "cut it, or set frames in the recipe"
             )
         return self._scale(value, film.frames[: self.frames])
 
@@ -82,6 +82,9 @@ class Frames(Pixels):
                 f"{name} has frames of {frames.shape[2]:,} x {frames.shape[1]:,} pixels; expected {width:,} x "
                 f'{height:,}, or set fit in the recipe, for example fit = "crop"'
             )
+        if self.fitting == "exact" and channels == 3 and frames.shape[3] == 1:
+            name = str(value) if is_path(value) else "the film"
+            raise UnreadableError(f'{name} is grey; expected a film in colour, or set grey = true or fit = "crop"')
         return scale(frames, (height, width, channels), "crop" if self.fitting == "exact" else self.fitting)
 
     def decode(self, values: Any, source: Any = None) -> np.ndarray:
@@ -96,7 +99,8 @@ class Frames(Pixels):
 
     def _described(self, value: Any) -> str:
         height, width, _ = self.canvas
-        return f"(a film of {len(self._film(value, False)):,} frames of {width} x {height} pixels)"
+        count = len(self._film(value, False))
+        return f"(a film of {count:,} frame{'s' * (count != 1)} of {width} x {height} pixels)"
 
     def side_by_side(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """Films of one length."""

@@ -77,12 +77,12 @@ def refuse_other(image: Any, name: str, mode: str, height: int, width: int) -> N
 
 def too_many_pixels(name: str, size: str, most: int) -> UnreadableError:
     return UnreadableError(
-        f"{name} has more than {most:,} pixels{size} (task.source.max_pixels): make it smaller, or raise max_pixels"
+        f"{name} has more than {most:,} pixels{size} (max_pixels): make it smaller, or raise max_pixels"
     )
 
 
 @contextmanager
-def refusing(name: str) -> Iterator[None]:
+def refusing(name: str, kind: str = KIND, expected: str = EXPECTED) -> Iterator[None]:
     """One line for whatever Pillow makes of a broken file, and no warnings."""
     library = pillow()
     with warnings.catch_warnings():
@@ -92,7 +92,7 @@ def refusing(name: str) -> Iterator[None]:
         except (SeqloomError, library.UnidentifiedImageError, library.Image.DecompressionBombError):
             raise
         except Exception as error:  # of a damaged file a decoder may raise anything
-            raise UnreadableError(f"{name} is not a readable picture ({one_line(error)}); {EXPECTED}") from None
+            raise UnreadableError(f"{name} is not a readable {kind} ({one_line(error)}); {expected}") from None
 
 
 def from_array(value: Any, most: int) -> Any:

@@ -97,7 +97,7 @@ def check_format(name: str, rate: int, channels: int) -> int:
 
 def too_many_seconds(name: str, seconds: float) -> UnreadableError:
     return UnreadableError(
-        f"{name} lasts more than {seconds:g} seconds (task.source.max_seconds): cut it with --truncate (in Python "
+        f"{name} lasts more than {seconds:g} seconds (max_seconds): cut it with --truncate (in Python "
         "truncate=True), split it, or raise max_seconds in the recipe or the run's config.toml"
     )
 

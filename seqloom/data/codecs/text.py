@@ -16,7 +16,7 @@ import numpy as np
 
 from seqloom.contracts import Codec, Feed
 from seqloom.data.codecs import vocabularies
-from seqloom.data.special_tokens import BOS, PAD, SPECIAL, UNK, UNKNOWN, as_ids, before_eos
+from seqloom.data.special_tokens import BOS, MASK, PAD, SPECIAL, UNK, UNKNOWN, as_ids, before_eos
 from seqloom.errors import SeqloomError, UnreadableError, nearest, one_line
 from seqloom.storage.files import LARGE, read_bytes, replace_file, saving
 
@@ -28,16 +28,17 @@ class Text(Codec):
 
     Characters are all kept, whatever the size; byte pairs and unigram pieces include the 256 bytes.
     Word pieces are those of BERT: marks are words of their own, white space is single spaces, and with `lowercase`
-    accents are left out. A line is one token: a label of one word or several.
+    accents are left out. A line is one token: a label of one word or several. With `mask` the last id
+    is that of a token in whose place another is to be found; no text has it.
     """
 
-    def __init__(self, *, units: Units = "bpe", size: int = 8000, lowercase: bool = False):
+    def __init__(self, *, units: Units = "bpe", size: int = 8000, lowercase: bool = False, mask: bool = False):
         if units not in get_args(Units):
             raise SeqloomError(f'text units are "{units}"; expected one of {", ".join(get_args(Units))}'
                                + nearest(units, get_args(Units)))  # fmt: skip
         if size < 1:
             raise SeqloomError(f"text size is {size}; expected at least 1 piece")
-        self.units, self.size, self.lowercase = units, size, lowercase
+        self.units, self.size, self.lowercase, self.masks = units, size, lowercase, mask
         self._model: Any = None  # Tokenizer or SentencePieceProcessor
         self._pieces: list[bytes] = []  # the text of each id
         self._table: np.ndarray | None = None  # the id of each byte or character: ten times faster than the tokenizer
@@ -48,6 +49,18 @@ class Text(Codec):
     def vocabulary(self) -> int:  # type: ignore[override]  # known once fitted
         """How many ids there are, the special tokens included."""
         return len(self._fitted()._pieces)
+
+    @property
+    def mask(self) -> int | None:
+        """The id of a masked token, if there is one."""
+        return self.vocabulary - 1 if self.masks else None
+
+    @property
+    def begins_word(self) -> np.ndarray:
+        """Which ids begin a word or are no part of one: all but pieces that continue a word.  bool (V,)"""
+        if self.units not in ("wordpiece", "bpe", "unigram"):
+            return np.ones(self.vocabulary, dtype=bool)
+        return np.array([not piece or piece[:1].isspace() for piece in self._fitted()._pieces])
 
     def fit(self, values: Iterable[str]) -> Self:
         if self.units != "byte":
@@ -117,7 +130,7 @@ class Text(Codec):
         """A hash of the settings and of what was learned."""
         import hashlib  # loads OpenSSL, which prediction does not need
 
-        settings = json.dumps([self.units, self.size, self.lowercase]).encode()
+        settings = json.dumps([self.units, self.size, self.lowercase, *[True] * self.masks]).encode()
         return hashlib.sha256(settings + vocabularies.to_bytes(self._fitted()._model)).hexdigest()
 
     def feed(self) -> Feed:
@@ -162,12 +175,13 @@ class Text(Codec):
         self._model = model
         unknown = f" {UNKNOWN}" if self.units == "wordpiece" else UNKNOWN
         self._pieces = [unknown.encode() if index == UNK else b"" for index in range(len(SPECIAL))] + learned
+        self._pieces += [f"{' ' * (self.units == 'wordpiece')}{MASK}".encode()] * self.masks
         if self.units == "byte":
             self._table = np.arange(256, dtype=np.int32) + len(SPECIAL)
         elif self.units == "char":
             codes = [ord(piece.decode()) for piece in learned]
             self._table = np.full(max(codes, default=0) + 2, UNK, dtype=np.int32)  # the last for all beyond
-            self._table[codes] = np.arange(len(SPECIAL), len(self._pieces))
+            self._table[codes] = np.arange(len(SPECIAL), len(SPECIAL) + len(codes))
 
     def _codes(self, text: str) -> np.ndarray:
         if self.units == "byte":

@@ -68,7 +68,10 @@ class Wave(Codec):
         return samples[: int(self.max_seconds * self.rate)]
 
     def line(self, value: Any) -> str:
-        return str(value) if is_path(value) else f"(a sound of {len(self._samples(value)) / self.rate:.2f} s)"
+        if is_path(value):
+            return str(value)
+        _, samples = samples_of(value, self.rate, float("inf"))
+        return f"(a sound of {len(samples) / self.rate:.2f} s)"
 
     def pieces(self, values: Any) -> list[str]:
         """The levels."""
@@ -76,7 +79,8 @@ class Wave(Codec):
 
     def to_file(self, value: Any) -> bytes:
         """A WAV file of 16 bits; louder samples are cut."""
-        return to_wav(self._samples(value), self.rate)
+        _, samples = samples_of(value, self.rate, float("inf"))
+        return to_wav(samples, self.rate)
 
     def save(self, folder: Path, name: str) -> None:
         """Nothing was learned."""

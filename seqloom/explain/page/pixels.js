@@ -11,7 +11,7 @@ export function pixelsView({ pixels }) {
   const readout = section.querySelector("output");
   section.hidden = false;
   host.classList.toggle("film", pixels.frames > 1);
-  const { height, width, channels, frames, film, levels, values, log_probs: logProbs, chances, fields } = pixels;
+  const { height, width, channels, frames, film, levels, values, log_probs: logProbs, chances, together, fields } = pixels;
   const columns = Math.min(frames, FRAMES), rows = Math.ceil(frames / columns), area = height * width;
   const wide = columns * (width + 1) - 1, high = rows * (height + 1) - 1;
   const measured = Object.keys(fields).map(Number);
@@ -96,7 +96,8 @@ export function pixelsView({ pixels }) {
       mark.setAttribute("x", x);
       mark.setAttribute("y", y);
     }
-    const token = measured.reduce((best, each) => Math.abs(each - pixel * channels) < Math.abs(best - pixel * channels) ? each : best, measured[0] ?? 0);
+    const away = (token) => Math.abs(token - pixel * channels - (channels - 1) / 2);      // its middle channel
+    const token = measured.reduce((best, each) => away(each) < away(best) ? each : best, measured[0] ?? 0);
     const field = fields[token] ?? [], at = Math.floor(token / channels);
     const strength = (other) => Math.max(0, ...own(field, other)) / 255;
     const later = heatMap(sheet((other) => other > at && (other + Math.floor(other / width)) % 2 ? 0.35 : 0), "--quiet");
@@ -110,14 +111,14 @@ export function pixelsView({ pixels }) {
       return `${channels === 3 ? `${COLOURS[channel]} ` : ""}${text}, ${percent(probability(logProbs[index]))}`;
     };
     const known = field.length ? `depends on ${seen} of the ${token} values before it` : "has nothing before it";
-    const which = at === pixel ? "It" : `The nearest pixel that was measured (${place(at)})`;
+    const which = at === pixel ? `${channels === 3 ? `Its ${COLOURS[token % 3]}` : "It"}` : `The nearest pixel that was measured (${place(at)})`;
     readout.textContent = `Pixel ${pixel + 1} of ${area * frames}, ${place(pixel)}: ${own(values, pixel).map(name).join("; ")}. ${which} ${known}.`;
     bars.replaceChildren(...own(chances, pixel).map((shares, channel) => histogram(shares, own(values, pixel)[channel], channel)));
   }
 
   /* The chances of all levels of one value, from the darkest to the brightest. */
   function histogram(shares, value, channel) {
-    const each = 100 / shares.length, at = Math.floor(value * shares.length / levels);
+    const each = 100 / shares.length, at = Math.floor(value / together);
     const drawing = draw("svg", { viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
       "aria-label": `Chances of ${channels === 3 ? `${COLOURS[channel]}, ` : ""}dark to bright` });
     shares.forEach((share, index) => {

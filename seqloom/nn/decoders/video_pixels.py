@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from seqloom.arrays import maybe_any
 from seqloom.contracts import Decoder, Stepper
 from seqloom.nn.layers.canvas import check_odd
-from seqloom.nn.layers.drawing import Drawing, Style
+from seqloom.nn.layers.drawing import MOST, Drawing, Style
 from seqloom.nn.layers.film_memory import ConvolutionalLSTM, FilmMemory, VectorLSTM
 from seqloom.nn.layers.frame_network import FrameNetwork
 from seqloom.types import Memory, Output, Padded, State, hold, over_tensors
+from seqloom.values import expect
 
 MEMORIES: dict[str, type[ConvolutionalLSTM] | type[VectorLSTM]] = {
     "convolutional": ConvolutionalLSTM,
@@ -63,8 +64,8 @@ class VideoPixels(Decoder):
     ):
         if canvas is None or frames is None:
             raise ValueError('writes the pixels of films: set task.target.type = "frames"')
-        if layers < 0:
-            raise ValueError(f"layers = {layers}: expected 0 or more")
+        expect(0, MOST, layers=layers)
+        expect(1, MOST, drawing_layers=drawing_layers, width=width, embedding_size=embedding_size, hidden=hidden)
         check_odd(kernel=(kernel, 1))
         super().__init__(bos=bos, eos=eos, lengths=(0.0, frames * prod(canvas)))
         self.height, self.columns, channels = canvas

@@ -33,9 +33,11 @@ class CanvasSettings:
 
     def check(self) -> None:
         """At least one layer, and odd kernels."""
-        check_odd(kernel=(self.kernel, 1), first_kernel=(self.first_kernel, 3))
+        check_odd(kernel=(self.kernel, 3 if self.style == "plain" else 1), first_kernel=(self.first_kernel, 3))
         if self.layers < 1:
             raise ValueError(f"layers = {self.layers} must be 1 or more")
+        if self.size < 2 * self.channels:
+            raise ValueError(f"size = {self.size}: expected {2 * self.channels} or more")
 
 
 class CanvasNetwork(nn.Module, ABC):
@@ -91,9 +93,7 @@ def group_mask(outputs: Tensor, inputs: Tensor, strict: bool) -> Tensor:
 
 def channels_of(size: int, channels: int, halves: int = 1) -> Tensor:
     """The channel that each feature belongs to; of a layer with gates for both halves.  (halves * size,)"""
-    if size % channels:
-        raise ValueError(f"size = {size}: expected a multiple of {channels}, the channels of a pixel")
-    return (torch.arange(size) // (size // channels)).repeat(halves)
+    return (torch.arange(size) * channels // size).repeat(halves)
 
 
 class InPixel(nn.Module):

@@ -16,8 +16,10 @@ from seqloom.nn.layers.levels import Levels
 from seqloom.nn.layers.pixel_cnn import PixelCNN
 from seqloom.nn.layers.pixel_rnn import PixelRNN
 from seqloom.types import State, hold
+from seqloom.values import expect
 
 Style = Literal["gated", "plain", "row", "diagonal", "independent"]
+MOST = 65_536  # features
 NETWORKS: dict[str, type[PixelCNN] | type[PixelRNN] | type[Independent]] = {
     "gated": PixelCNN,
     "plain": PixelCNN,
@@ -51,6 +53,7 @@ class Drawing(nn.Module):
         dropout: float,
     ):
         super().__init__()
+        expect(1, MOST, embedding_size=embedding_size, hidden=hidden)
         self.height, self.columns, self.channels = canvas
         self.pixels, self.embedding_size, self.hidden_size = prod(canvas), embedding_size, hidden
         self.embedding = nn.Embedding(vocabulary, embedding_size)

@@ -1,4 +1,7 @@
-"""What is kept of the frames before, as a map of each place: a convolutional LSTM, or an LSTM that has no places."""
+"""What is kept of the frames before, as a map of each place: a convolutional LSTM, or an LSTM that has no places.
+
+Shi et al. 2015; Srivastava, Mansimov & Salakhutdinov 2015, whose LSTM also rebuilt the frames that it had read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class FilmMemory(nn.Module, ABC):
 
 
 class ConvolutionalLSTM(FilmMemory):
-    """An LSTM at each place, which sees the states around it (Shi et al. 2015, without peepholes).
+    """An LSTM at each place, which sees the states around it; without peepholes.
 
     [i f o g] = W_x * x + W_h * h,  c' = sigmoid(f) c + sigmoid(i) tanh(g),  h' = sigmoid(o) tanh(c')
     """
@@ -55,9 +58,7 @@ class ConvolutionalLSTM(FilmMemory):
 
 
 class VectorLSTM(FilmMemory):
-    """An LSTM of `width` units that reads a frame as one vector, and tells as one vector what it knows of all places
-    (Srivastava, Mansimov & Salakhutdinov 2015).
-    """
+    """An LSTM of `width` units that reads a frame as one vector, and tells of all places as one vector."""
 
     def __init__(self, inputs: int, *, size: int, kernel: int, places: int, width: int):
         super().__init__()

@@ -16,6 +16,7 @@ from seqloom.studies.catalogue.pictures import STUDIES as PICTURES
 from seqloom.studies.catalogue.pixels import STUDIES as PIXELS
 from seqloom.studies.catalogue.points import STUDIES as POINTS
 from seqloom.studies.catalogue.pondering import STUDIES as PONDERING
+from seqloom.studies.catalogue.pretraining import STUDIES as PRETRAINING
 from seqloom.studies.catalogue.series import STUDIES as SERIES
 from seqloom.studies.catalogue.stories import STUDIES as STORIES
 from seqloom.studies.catalogue.summaries import STUDIES as SUMMARIES
@@ -30,6 +31,7 @@ STUDIES: dict[str, Study] = {
     **MULTI_MODEL,
     **PARSING,
     **TEXTS,
+    **PRETRAINING,
     **SERIES,
     **CELLS,
     **OBJECTIVES,

@@ -57,7 +57,7 @@ def copied(train: np.ndarray, test: np.ndarray) -> float:
     nats = 0.0
     for white in (False, True):
         before = train[:, KNOWN - 1 : -1] == white
-        chance = float((train[:, KNOWN:] & before).sum() / before.sum())  # of white
+        chance = float(((train[:, KNOWN:] & before).sum() + 1) / (before.sum() + 2))  # of white
         seen = test[:, KNOWN - 1 : -1] == white
         ones = int((test[:, KNOWN:] & seen).sum())
         nats -= ones * np.log(chance) + (int(seen.sum()) - ones) * np.log1p(-chance)

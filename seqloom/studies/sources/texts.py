@@ -20,6 +20,12 @@ def tiny_shakespeare(folder: Path) -> Splits:
     return Splits(write_file(folder, "shakespeare-train.txt", text[:cut]), test, test)
 
 
+def brown(folder: Path) -> Splits:
+    """Sentences of the Brown corpus, an empty line between documents; every twentieth document for the test."""
+    train, test = ([str(data_set("brown", f"{split}.txt.gz"))] for split in ("train", "valid"))
+    return Splits(train, None, test)
+
+
 def penn_treebank(folder: Path) -> Splits:
     train, valid, test = ([str(data_set("ptb", f"ptb.{split}.txt.gz"))] for split in ("train", "valid", "test"))
     return Splits(train, valid, test)

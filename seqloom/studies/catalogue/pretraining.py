@@ -1,0 +1,20 @@
+"""Encoders that learn from text without labels."""
+
+from __future__ import annotations
+
+from seqloom.studies.sources.texts import brown
+from seqloom.studies.study import Study, Variant, at_least
+
+MINUTES = 40.0
+
+STUDIES: dict[str, Study] = {
+    "bert-brown": Study(
+        "Brown corpus, 475 documents of 1,102,944 words: masked words and pairs of texts that are found in 25 other "
+        f"documents, in %, {MINUTES:g} minutes on one thread",
+        "bert",
+        brown,
+        (at_least(25, "masked_accuracy"), at_least(65, "pair_accuracy")),
+        "none on these; the commonest word everywhere is right 6 times in 100",
+        variants={"": Variant(("train.threads=1",), recipe="bert", minutes=MINUTES)},
+    ),
+}

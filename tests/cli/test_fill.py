@@ -1,0 +1,69 @@
+"""Masked words from the shell and from Python: training on a text, finding words, measuring, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import seqloom
+from seqloom.errors import SeqloomError
+from tests.cli.conftest import Command, written
+from tests.cli.test_use import fine, sets
+
+SMALL = ["task.source.size=60", "task.source.units=word", "task.window=24", "encoder.size=8", "encoder.heads=2"]
+SMALL += ["encoder.layers=1", "encoder.hidden=16", "train.tokens=400", "train.steps=4", "train.warmup=1"]
+
+
+def text(documents: int = 8) -> str:
+    return "\n\n".join(
+        "\n".join(f"doc {number} line {line} says w{line}" for line in range(5)) for number in range(documents)
+    )
+
+
+@pytest.fixture
+def run(command: Command) -> str:
+    fine(command("train", "bert", "--data", written("text.txt", text() + "\n"), "--out", "run", *sets(*SMALL)))
+    return "run"
+
+
+def test_words_are_found_in_the_shell_and_in_python(command: Command, run: str) -> None:
+    said = fine(command("fill", run, "doc 3 [MASK] 2 says [MASK]", "--n-best", 2)).out.splitlines()
+    found = seqloom.load(run).fill("doc 3 [MASK] 2 says [MASK]", n_best=2)
+    assert said[0] == found.text
+    assert [line.split()[0] for line in said[1:]] == ["1.", "2."]
+    assert said[1].split()[1] == found.candidates[0][0][0]
+    lines = fine(command("fill", run, "--json", stdin="doc [MASK]\n[MASK] says\n")).out.splitlines()
+    assert [json.loads(line)["text"].count(" ") for line in lines] == [1, 1]
+    assert len(json.loads(lines[0])["candidates"][0]) == 5
+
+
+def test_a_text_is_measured(command: Command, run: str) -> None:
+    measured = json.loads(fine(command("evaluate", run, "--data", "text.txt")).out)
+    assert set(measured) == {"examples", "masked_accuracy", "masked_perplexity", "pair_accuracy"}
+    assert 0 <= measured["masked_accuracy"] <= 100
+    assert seqloom.load(run).evaluate("text.txt")["pair_accuracy"] == pytest.approx(measured["pair_accuracy"])
+
+
+def test_without_empty_lines_it_is_said_that_there_are_no_pairs(command: Command) -> None:
+    data = written("one.txt", text(1) + "\n")
+    said = fine(command("train", "bert", "--data", data, "--out", "one", *sets(*SMALL))).err
+    assert "no pairs of texts are told apart: separate documents by an empty line" in said
+    assert "pair_accuracy" not in json.loads(fine(command("evaluate", "one", "--data", data)).out)
+
+
+@pytest.mark.parametrize("verb", ["predict", "score", "generate", "explain"])
+def test_what_it_cannot_do_is_one_line(command: Command, run: str, verb: str) -> None:
+    options = {"score": ["--data", "text.txt"], "explain": ["doc 1"]}.get(verb, [])
+    assert "this run finds masked words" in command(verb, run, *options, stdin="doc 1\n").complaint
+
+
+def test_mistakes_are_one_line(command: Command, run: str) -> None:
+    assert "has no [MASK]" in command("fill", run, "doc 1").complaint
+    fine(command("train", "scan-lstm", "--data", tsv(), "--out", "pairs", *sets("train.steps=1")))
+    assert 'task.type = "masked"' in command("fill", "pairs", "a [MASK]").complaint
+    assert "task.source.mask = true" in command("check", "bert", *sets("task.source.mask=false")).complaint
+    wide = command("train", "bert", "--data", "text.txt", "--out", "wide", *sets(*SMALL, "task.window=200")).complaint
+    assert "longest" in wide
+    with pytest.raises(SeqloomError, match="n_best"):
+        seqloom.load(run).fill("[MASK]", n_best=0)
