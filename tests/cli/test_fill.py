@@ -8,7 +8,7 @@ import pytest
 
 import seqloom
 from seqloom.errors import SeqloomError
-from tests.cli.conftest import Command, written
+from tests.cli.conftest import Command, tsv, written
 from tests.cli.test_use import fine, sets
 
 SMALL = ["task.source.size=60", "task.source.units=word", "task.window=24", "encoder.size=8", "encoder.heads=2"]
