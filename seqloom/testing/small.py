@@ -191,7 +191,7 @@ def refuses(part: Encoder | Decoder, **source: str) -> bool:
     if not isinstance(part, Encoder):
         return False
     try:
-        part.suit(SimpleNamespace(source=SimpleNamespace(shape=None, moving=False, parts={}, **source)))  # type: ignore[arg-type]
+        part.suit(SimpleNamespace(window=0, source=SimpleNamespace(shape=None, moving=False, parts={}, **source)))  # type: ignore[arg-type]
     except ValueError:
         return True
     return False

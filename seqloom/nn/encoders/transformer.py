@@ -18,7 +18,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from seqloom.contracts import Encoder
+from seqloom.contracts import Encoder, Task
 from seqloom.data.special_tokens import EOS
 from seqloom.nn.attention.multihead import mask_bias
 from seqloom.nn.layers.embedding import AddPositions, embedding, input_layer
@@ -62,7 +62,7 @@ class Transformer(Encoder):
             raise ValueError("normalised = true does not work with adaptive = true: leave one of them out")
         if segments and (segments < 2 or vocabulary is None):
             raise ValueError(f"segments = {segments}: expected 0, or for sources of tokens 2 or more")
-        self.output_size = size
+        self.output_size, self.longest = size, longest if positions == "learned" else None
         self.embedding = input_layer(vocabulary, features, size, scaled=True)
         self.segments = embedding(segments, size) if segments else None
         self.positioned = AddPositions(
@@ -88,6 +88,12 @@ class Transformer(Encoder):
         if adaptive:
             self.times = Sinusoidal(size=size) if positions == "sinusoidal" else Learned(size=size, longest=layers)
         self.norm = nn.LayerNorm(size) if norm == "pre" else nn.Identity()
+
+    def suit(self, task: Task) -> None:
+        super().suit(task)
+        if self.longest is not None and task.window > self.longest:
+            wanted = f"raise it to task.window = {task.window}"
+            raise ValueError(f"has learned positions up to longest = {self.longest}: {wanted}")
 
     def forward(self, source: Padded, attention: bool = False) -> Memory:
         packing = Packing(source.mask)
