@@ -133,18 +133,18 @@ def completions(record: dict[str, Any]) -> Any:
         half = each["shape"][0] // 2
         kept = [np.concatenate([row[0][:half], np.full_like(row[0][half:], 0.5)]) for row in rows]
         show(panel, [[row[0], begun, *row[1:]] for row, begun in zip(rows, kept)])
-        panel.set_title(f"{variant}: the picture, its upper half, completions")
+        panel.set_title(variant)
     return figure
 
 
 def continuations(record: dict[str, Any]) -> Any:
-    """One panel per variant: a film, and below it how the model goes on after the first of these frames."""
+    """One panel per variant: a film, and below it how the model goes on after the second of these frames."""
     shown = [(row["variant"], row["shown"]) for row in record["rows"] if "shown" in row]
     figure, panels = plot.square_panels(-(-len(shown) // 2), min(len(shown), 2))
     figure.set_size_inches(12, 3.2 * -(-len(shown) // 2))
     for panel, (variant, each) in zip(panels, shown):
         show(panel, [list(from_text(text, each["shape"])) for text in each["rows"]])
-        panel.set_title(f"{variant}: the film, and below it two ways to go on after the second frame")
+        panel.set_title(variant)
     return figure
 
 
