@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from seqloom.config.multi_task import name_tasks
@@ -93,6 +94,18 @@ class Predictor(BasePredictor):
         from seqloom.inference.completion import complete_picture
 
         return complete_picture(self.system, picture, **options)
+
+    def embed(self, sources: Sequence[Any], **options: Any) -> np.ndarray:
+        """A vector for each source, (N, D). Options: pooling ("mean", "first", "max"), normalise, truncate."""
+        from seqloom.inference.embedding import embed
+
+        return embed(self.system, sources, **options)
+
+    def similar(self, query: Any, texts: Sequence[Any], **options: Any) -> list[tuple[float, int]]:
+        """The texts nearest to a query: cosines and numbers. Options: n_best, pooling, truncate."""
+        from seqloom.inference.embedding import similar
+
+        return similar(self.system, query, texts, **options)
 
     def fill(self, text: str, **options: Any) -> Filled:
         """What may stand in the places of "[MASK]" in a text. Option: n_best."""

@@ -24,6 +24,8 @@ VERBS = {  # verb: its module in this folder, and its help in one line
     "evaluate": ("evaluate", "Measure a run on pairs by the metrics of its task; prints JSON."),
     "score": ("evaluate", "Print the log-probability of each pair."),
     "fill": ("fill", "Find the words that a text has masked."),
+    "embed": ("embed", "A vector for each line of stdin, from the encoder of a run."),
+    "similar": ("embed", "The lines of a file that are nearest to a text."),
     "chat": ("chat", "Talk to a run: it answers each line from the turns before."),
     "stream": ("stream", "Write while the input is still arriving: sound as a WAV stream, films by name, or text."),
     "generate": ("generate", "Generate texts, pictures, music or signals with a language model."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import seqloom
@@ -56,6 +57,35 @@ def test_without_empty_lines_it_is_said_that_there_are_no_pairs(command: Command
 def test_what_it_cannot_do_is_one_line(command: Command, run: str, verb: str) -> None:
     options = {"score": ["--data", "text.txt"], "explain": ["doc 1"]}.get(verb, [])
     assert "this run finds masked words" in command(verb, run, *options, stdin="doc 1\n").complaint
+
+
+def test_lines_become_vectors_and_the_nearest_are_found(command: Command, run: str) -> None:
+    lines = ["doc 1 line 2", "doc 2 says w1", "w3 w4"]
+    said = fine(command("embed", run, "--out", "vectors.npy", stdin="\n".join(lines) + "\n")).err
+    assert "vectors.npy has 3 vectors of 8 components." in said
+    model = seqloom.load(run)
+    np.testing.assert_allclose(np.load("vectors.npy"), model.embed(lines), rtol=1e-5)
+    data = written("lines.txt", "\n".join([*lines, "", "doc 7"]) + "\n")
+    found = fine(command("similar", run, "w3 w4", "--data", data, "--n-best", 2)).out.splitlines()
+    assert found[0] == " 1.0000  w3 w4"
+    assert len(found) == 2
+    (first, number), *_ = model.similar("w3 w4", lines)
+    assert (number, first) == (2, pytest.approx(1, abs=1e-5))
+    both = fine(command("similar", run, "--data", data, "--n-best", 1, stdin="doc 7\nw3 w4\n")).out.splitlines()
+    assert both == ["doc 7", " 1.0000  doc 7", "w3 w4", " 1.0000  w3 w4"]
+
+
+def test_any_run_with_an_encoder_has_vectors(command: Command) -> None:
+    fine(command("train", "scan-lstm", "--data", tsv(), "--out", "pairs", *sets("train.steps=1")))
+    model = seqloom.load("pairs")
+    assert model.embed(["1 2 3", "4"]).shape == (2, model.model.encoder.output_size)
+    data = written("text.txt", text())
+    fine(command("train", "char-lm", "--data", data, "--out", "lm", *sets("train.steps=1")))
+    assert "this run reads no source" in command("embed", "lm", "--out", "v.npy", stdin="a\n").complaint
+    assert "source 2 is empty" in command("embed", "pairs", "--out", "v.npy", stdin="1\n\n2\n").complaint
+    assert "expected a name that ends with .npy" in command("embed", "pairs", "--out", "v.txt", stdin="1\n").complaint
+    assert "no lines" in command("similar", "pairs", "1", "--data", written("empty.txt", "\n")).complaint
+    assert "such pooling" in command("embed", "pairs", "--out", "v.npy", "--pooling", "sum", stdin="1\n").complaint
 
 
 def test_mistakes_are_one_line(command: Command, run: str) -> None:
