@@ -42,6 +42,7 @@ bench: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.lips
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.pixels
 	OMP_NUM_THREADS=1 $(RUN)/python -m bench.waves
+	OMP_NUM_THREADS=1 $(RUN)/python -m bench.bert
 	$(RUN)/python -m bench.page
 
 # The constraints pin torch: without them a fresh environment draws in gigabytes that a laptop does not need.

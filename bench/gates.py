@@ -140,15 +140,19 @@ def expert_gates(record: Record) -> list[Gate]:
     ]
 
 
-PIXELS = {"training": 0.9, "drawing": 50.0}  # where the loop for drawing passes over the picture for each pixel
+BOUNDS = {  # 1 unless others are given, by what a setting begins with
+    "bench-pixels": {"training": 0.9, "drawing": 50.0},  # the loop for drawing passes over the picture for each pixel
+    "bench-bert": {"pre-training": 1.2},
+}
+OTHERS = {"bench-bert": "transformers"}
 
 
 def bare_loop_gates(record: Record) -> list[Gate]:
-    """At least as fast as the bare loop; of pixels other bounds."""
-    bounds = PIXELS if record["name"] == "bench-pixels" else {}
+    """At least as fast as the bare loop, or another system."""
+    bounds, other = BOUNDS.get(record["name"], {}), OTHERS.get(record["name"], "the bare loop")
     return [
         Gate(
-            f"speed, relative to the bare loop, {setting}",
+            f"speed, relative to {other}, {setting}",
             ">=",
             next((bound for name, bound in bounds.items() if setting.startswith(name)), 1.0),
             systems["Seqloom"]["ratio"],

@@ -276,6 +276,10 @@ def pixels(record: Record, name: str, images: Path) -> list[str]:
     return beside_bare_loop(record, "Pictures pixel by pixel compared with a bare loop", "pictures")
 
 
+def bert(record: Record, name: str, images: Path) -> list[str]:
+    return beside_bare_loop(record, "Pre-training compared with transformers", "tokens")
+
+
 def waves(record: Record, name: str, images: Path) -> list[str]:
     lines = heading("Sound sample by sample, early and late", record)
     lines += [f"A WaveNet draws: {record['shape']}.", ""]
@@ -353,6 +357,7 @@ SECTIONS = {
     "lips": lips,
     "pixels": pixels,
     "waves": waves,
+    "bert": bert,
     "stream": streaming,
     "engines": engines,
 }

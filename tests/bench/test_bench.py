@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from bench import (
+    bert,
     captions,
     conv_s2s,
     experts,
@@ -292,6 +293,18 @@ def test_a_sample_of_a_wavenet_costs_the_same_early_and_late(tmp_path: Path, mon
     write_page(tmp_path)
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "time per sample in the last quarter, relative to the first <= 1.1: met (1.04)" in page
+
+
+def test_pre_training_is_compared_on_the_same_batch(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    codec, batch = bert.batch_of_text(tokens=300, words=50)
+    systems = conv_s2s.compare(bert.updates(bert.ours(codec), bert.theirs(codec), batch), 300, 1)
+    systems["transformers"] = systems.pop(conv_s2s.UNIT)
+    record = measuring.record("bert", 1, shape="small", settings={"pre-training": systems})
+    measuring.write(record, tmp_path / "results" / "bench-bert.json")
+    write_page(tmp_path)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "speed, relative to transformers, pre-training >= 1.2: " in page
 
 
 def test_a_recorded_command_names_no_place_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
