@@ -43,7 +43,9 @@ def batch_of_text(tokens: int = TOKENS, words: int = WORDS) -> tuple[Text, Batch
     codec = Text(units="word", size=words, mask=True).fit([" ".join(f"w{word}" for word in range(words))])
     task = Masked(source=codec)
     text = Lines.of(task, lines)
-    return codec, task.collate(text, task.plan(text.lengths, tokens, 1, 0)[1])  # type: ignore[arg-type]
+    plan = task.plan(text.lengths, tokens, 1, 0)
+    largest = max(range(len(plan)), key=lambda number: len(plan[number]))
+    return codec, task.collate(text, plan[largest])  # type: ignore[arg-type]
 
 
 def ours(codec: Text) -> Model:
