@@ -191,7 +191,8 @@ def info_of_recipe(name: str, recipe: dict[str, Any], trust: bool) -> Info:
     check_recipe(recipe, trust)
     task = build_task(recipe, trust)
     is_head = issubclass(find("decoders", recipe["decoder"]["type"], "decoder.type", trust), Head)
-    target = typical(task.target, labels=is_head)
+    target = typical(task.target, labels=is_head and not task.reads_itself)
+    task.stand_in(target)
     source = target if task.joint else task.source and typical(task.source)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe["seed"])

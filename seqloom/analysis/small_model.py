@@ -58,6 +58,7 @@ def make_small(recipe: dict[str, Any], trust: bool = False) -> SmallModel:
     check_recipe(recipe, trust)
     task = build_task(recipe, trust)
     source, target = stand_in(task.source), stand_in(task.target)
+    task.stand_in(target)
     nested = task.source is not None and bool(task.source.nested)
     divided = task.source is not None and bool(task.source.divided)
     with torch.random.fork_rng(devices=[]), torch.no_grad():

@@ -178,6 +178,9 @@ class Task(ABC):
             return batch
         return replace(batch, source=augment(self.source, batch.source, chance))
 
+    def stand_in(self, codec: Any) -> None:  # noqa: B027  # most need no codec to make a batch
+        """Make batches of random tokens, as many as this has, in place of a codec that has not been fitted."""
+
     def notes(self, lengths: np.ndarray) -> list[str]:
         """What a training on targets of these lengths does otherwise than was asked for, in sentences."""
         return []

@@ -53,6 +53,7 @@ class Masked(Task):
         if not 0 < share < 1:
             raise ValueError(f"share = {share}: expected more than 0 and less than 1")
         self.text_codec = self.source = self.target = source
+        self.tokens: Any = source  # what tells how many there are
         self.window, self.share, self.pairs, self.whole_words = window, share, pairs, whole_words
 
     def notes(self, lengths: np.ndarray) -> list[str]:
@@ -130,13 +131,17 @@ class Masked(Task):
                 break
         return chosen
 
+    def stand_in(self, codec: Any) -> None:
+        self.tokens = codec
+
     @cached_property
     def begins_word(self) -> np.ndarray:
-        return self.text_codec.begins_word
+        known = getattr(self.tokens, "begins_word", None)
+        return np.ones(self.tokens.vocabulary, dtype=bool) if known is None else known
 
     def hidden(self, tokens: np.ndarray, chosen: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """The text with most of those tokens masked, some exchanged, some left.  (T,)"""
-        mask = self.text_codec.vocabulary - 1
+        mask = self.tokens.vocabulary - 1
         fate = random.random(len(tokens))
         others = random.integers(len(SPECIAL), mask, size=len(tokens))
         exchanged = np.where(fate < MASKED, mask, np.where(fate < MASKED + OTHER, others, tokens))

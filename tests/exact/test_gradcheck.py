@@ -195,6 +195,7 @@ def test_every_packaged_recipe_becomes_small_and_keeps_its_parts(name, task):
         "buckets",
         "hidden",
         "skip",
+        "width",
         "heads",
         "longest",
     }
