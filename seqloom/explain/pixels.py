@@ -78,13 +78,21 @@ def looked_at(system: System, memory: Memory, tokens: Any) -> tuple[torch.Tensor
         scores = model.decoder(memory, Padded(shares, batch.inputs.lengths)).scores[0]  # (n, V)
         own = scores[:, FIRST:] @ (weights - weights.mean()).to(scores)
         measured = max(min(count, MOST_FIELDS, MOST_ENTRIES // count), 1)
-        places = sorted({round(step * (count - 1) / max(measured - 1, 1)) for step in range(measured)})
+        spread = {round(step * (count - 1) / max(measured - 1, 1)) for step in range(measured)}
+        places = sorted(spread | {middle_of(system.task.target.canvas, count)})
         fields = {}
         for place in places:
             (gradient,) = torch.autograd.grad(own[place], shares, retain_graph=True)
             strength = gradient[0, 1:].norm(dim=-1)  # of the token that each input is
             fields[place] = shades(strength[:place])
     return scores.detach().log_softmax(-1).cpu(), fields
+
+
+def middle_of(canvas: tuple[int, int, int] | None, count: int) -> int:
+    """The number of the value in the middle of the middle frame, which is shown first."""
+    height, width, channels = canvas or (1, 1, 1)
+    frame = count // (height * width * channels) // 2
+    return min(((frame * height + height // 2) * width + width // 2) * channels, count - 1)
 
 
 def shades(strength: torch.Tensor) -> list[int]:
