@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,10 +43,10 @@ def batch_of_text(tokens: int = TOKENS, words: int = WORDS) -> tuple[Text, Batch
         lines += [" ".join(f"w{word}" for word in random.integers(words, size=20)) for _ in range(LINES)] + [""]
     codec = Text(units="word", size=words, mask=True).fit([" ".join(f"w{word}" for word in range(words))])
     task = Masked(source=codec)
-    text = Lines.of(task, lines)
+    text: Any = Lines.of(task, lines)
     plan = task.plan(text.lengths, tokens, 1, 0)
     largest = max(range(len(plan)), key=lambda number: len(plan[number]))
-    return codec, task.collate(text, plan[largest])  # type: ignore[arg-type]
+    return codec, task.collate(text, plan[largest])
 
 
 def ours(codec: Text) -> Model:

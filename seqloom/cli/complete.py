@@ -49,6 +49,7 @@ def complete(
     from seqloom.compute.threads import choose_threads
     from seqloom.predictor import Predictor
     from seqloom.storage.files import replace_file
+    from seqloom.types import Example
 
     choose_threads(threads)
     model = Predictor.load([run], device, trust, task=task)
@@ -58,7 +59,8 @@ def complete(
         raise SeqloomError(f"--out {out}: expected a name that ends with {codec.suffix}")
     if out.resolve() in {Path(each).resolve() for each in (picture, keep or "") if each}:
         raise SeqloomError(f"--out {out}: this is what is read; choose another name")
-    options.note_unknown_source(model, source)
+    if source is not None:
+        options.note_unknown(model, [Example(source, None)], scored=False)
     chosen = {name: value for name, value in given.items() if value is not None}
     kept, (whole, *found) = model.complete(str(picture), keep=keep, count=count, source=source, **chosen)
     replace_file(out, codec.to_file(codec.side_by_side([whole.value, kept, *(each.value for each in found)])))

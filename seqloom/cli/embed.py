@@ -12,6 +12,7 @@ import numpy as np
 
 from seqloom.cli import options
 from seqloom.cli.messages import note
+from seqloom.cli.predict import chunks
 from seqloom.errors import SeqloomError
 
 pooling = click.option(
@@ -55,7 +56,9 @@ def embed(
     choose_threads(threads)
     model = Predictor.load([run], device, trust, task=task)
     options.set_limit(model, max_characters)
-    vectors = model.embed(lines_of_stdin(), pooling=pooling, normalise=normalise, truncate=truncate)
+    vectors = model.embed(
+        lines_of(sys.stdin.buffer, model, truncate), pooling=pooling, normalise=normalise, truncate=truncate
+    )
     file = io.BytesIO()
     np.save(file, vectors)
     if out is None:
@@ -93,23 +96,19 @@ def similar(
     Without TEXT to each line of stdin.
     """
     from seqloom.compute.threads import choose_threads
+    from seqloom.data.lines import open_file
     from seqloom.inference.embedding import nearest_of
     from seqloom.predictor import Predictor
-    from seqloom.storage.files import read_bytes
 
     choose_threads(threads)
     model = Predictor.load([run], device, trust, task=task)
     options.set_limit(model, max_characters)
-    try:
-        lines = [line for line in read_bytes(data, 2**30, "expected a text").decode().splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise SeqloomError(
-            f"{data} is not a text in UTF-8 (byte {error.start:,}); expected one line per text"
-        ) from None
+    with open_file(str(data)) as file:
+        lines = [line for line in lines_of(file, model, given["truncate"], str(data)) if line.strip()]
     if not lines:
         raise SeqloomError(f"{data} has no lines; expected at least one text")
     vectors = model.embed(lines, normalise=True, **given)
-    queries = [text] if text is not None else lines_of_stdin()
+    queries = [text] if text is not None else lines_of(sys.stdin.buffer, model, given["truncate"])
     for query, own in zip(queries, model.embed(queries, normalise=True, **given)):
         if text is None:
             print(query)
@@ -117,8 +116,5 @@ def similar(
             print(f"{cosine:7.4f}  {lines[number]}")
 
 
-def lines_of_stdin() -> list[str]:
-    try:
-        return sys.stdin.buffer.read().decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise SeqloomError(f"standard input is not UTF-8 (byte {error.start:,}); expected one text per line") from None
+def lines_of(stream: Any, model: Any, truncate: bool, name: str = "standard input") -> list[str]:
+    return [line for lines in chunks(stream, model.max_characters, truncate, name=name) for line in lines]

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from seqloom.cli import options
+from seqloom.cli.predict import chunks
 
 
 @click.command()
@@ -32,7 +33,8 @@ def fill(
 
     choose_threads(threads)
     model = Predictor.load([run], device, trust, task=task)
-    for line in [text] if text is not None else (line.rstrip("\n") for line in sys.stdin):
+    given = chunks(sys.stdin.buffer, model.max_characters) if text is None else [[text]]
+    for line in (line for lines in given for line in lines):
         found = model.fill(line, n_best=n_best)
         if as_json:
             print(json.dumps({"text": found.text, "candidates": found.candidates}, ensure_ascii=False))

@@ -50,6 +50,7 @@ def generate(
     from seqloom.compute.threads import choose_threads
     from seqloom.predictor import Predictor
     from seqloom.storage.files import replace_file
+    from seqloom.types import Example
 
     choose_threads(threads)
     model = Predictor.load(runs, device, trust, "geometric" if geometric else "arithmetic", task)
@@ -59,7 +60,8 @@ def generate(
         options.check_file(out, f"new{codec.suffix or '.txt'}")
         if codec.suffix and out.suffix.lower() != codec.suffix:
             raise SeqloomError(f"--out {out}: this run writes {codec.suffix} files; expected a name that ends so")
-    options.note_unknown_source(model, source)
+    if source is not None:
+        options.note_unknown(model, [Example(source, None)], scored=False)
     found = model.generate(count, source=source, prefix=prefix, **chosen)
     lines = [each if isinstance(each, str) else codec.line(each) for each in found]
     if out is None:

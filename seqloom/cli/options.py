@@ -191,20 +191,12 @@ def note_unknown(model: Any, examples: list[Any], scored: bool) -> None:
     from seqloom.inference.system import has_unknown_source, has_unknown_target
 
     system, count = model.system, len(examples)
-    if system.task.source is not None and not system.task.reads_itself:
+    if system.task.given is not None:
         number = sum(has_unknown_source(system, each.source) for each in examples)
         if number:
             note(f"{number:,} of {count:,} sources have tokens that this model has never seen.")
     if scored and (number := sum(has_unknown_target(system, each) for each in examples)):
         note(f"{number:,} of {count:,} targets have tokens that are not in the vocabulary: they count as <unk>.")
-
-
-def note_unknown_source(model: Any, source: str | None) -> None:
-    """Say that a source which something is drawn for has words that the model has not learned."""
-    from seqloom.inference.system import has_unknown_source
-
-    if source is not None and model.task.source is not None and has_unknown_source(model.system, source):
-        note("The source has tokens that this model has never seen: what is drawn for them means nothing.")
 
 
 def picture_paths(out: tuple[Path, ...]) -> list[Path]:

@@ -111,7 +111,9 @@ def name_line(model: Any, sources: list[str], before: int, truncate: bool) -> No
             raise SeqloomError(f"standard input, line {line}: {bad}") from None
 
 
-def chunks(stream: Any, limit: int, truncate: bool = False, size: int = 256) -> Iterator[list[str]]:
+def chunks(
+    stream: Any, limit: int, truncate: bool = False, size: int = 256, name: str = "standard input"
+) -> Iterator[list[str]]:
     """Lines as they arrive: those that are there are answered before more are waited for.
 
     Of a line that is too long no more is kept than can be used, and no more is read unless it is to be cut.
@@ -122,27 +124,27 @@ def chunks(stream: Any, limit: int, truncate: bool = False, size: int = 256) -> 
         for place, piece in enumerate(block.split(b"\n")):
             if place:  # a line has ended before it
                 number += 1
-                found.append(text_of(b"".join(kept), number, limit, truncate))
+                found.append(text_of(b"".join(kept), f"{name}, line {number}", limit, truncate))
                 kept, length = [], 0
             if piece and length <= 4 * limit:  # no character has more than four bytes
                 kept.append(piece)
                 length += len(piece)
             if length > 4 * limit + 1 and not truncate:
-                raise overlong(f"standard input, line {number + 1},", f"more than {limit:,} characters", limit)
+                raise overlong(f"{name}, line {number + 1},", f"more than {limit:,} characters", limit)
         yield from (found[start : start + size] for start in range(0, len(found), size))
     if kept:
-        yield [text_of(b"".join(kept), number + 1, limit, truncate)]
+        yield [text_of(b"".join(kept), f"{name}, line {number + 1}", limit, truncate)]
 
 
-def text_of(line: bytes, number: int, limit: int, truncate: bool) -> str:
+def text_of(line: bytes, place: str, limit: int, truncate: bool) -> str:
     """The text of a line, cut or refused where it is too long."""
     try:
         # A line that was cut may end within a character.
         text = codecs.getincrementaldecoder("utf-8")().decode(line, final=not truncate or len(line) <= 4 * limit)
     except UnicodeDecodeError:
-        message = f"standard input, line {number}: not UTF-8; convert it first, for example with iconv"
+        message = f"{place}: not UTF-8; convert it first, for example with iconv"
         raise SeqloomError(message) from None
     text = text.removesuffix("\r")
     if not truncate:
-        refuse_long(text, limit, f"standard input, line {number},")
+        refuse_long(text, limit, f"{place},")
     return text[:limit]

@@ -167,6 +167,11 @@ class Task(ABC):
         )
 
     @property
+    def given(self) -> Codec | None:
+        """The codec of the sources that data have; None where they have one column."""
+        return None if self.reads_itself else self.source
+
+    @property
     def augments(self) -> bool:
         """Whether sources are augmented in training."""
         codec = self.source

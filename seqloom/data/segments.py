@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SHORT = 0.1  # of the pairs, which are shorter: texts to come may be
+SHORT = 0.1  # of the pairs, which are shorter, as later texts may be
 FOLLOWS, ELSEWHERE, ALONE = 1, 0, -1  # what a second segment is
 Span = tuple[int, int]  # of tokens [begin, end)
 

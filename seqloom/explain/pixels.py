@@ -13,7 +13,7 @@ from seqloom.errors import SeqloomError
 from seqloom.explain.facts import model_facts
 from seqloom.explain.record import ExplainedHypothesis, Explanation, PixelByPixel
 from seqloom.inference.generation import generate
-from seqloom.inference.system import System, encode_source
+from seqloom.inference.system import System, check_given, encode_source
 from seqloom.types import Memory, Padded
 
 MOST_PIXELS = 20_000  # tokens of a picture or film
@@ -26,8 +26,7 @@ def explain_pixels(system: System, source: Any, n_best: int, target: Any = None,
     """A picture or film, drawn where no `target` is given; `settings` are those of sampling."""
     task, codec = system.task, system.task.target
     assert isinstance(codec, Pixels)
-    if (task.source is None) != (source is None):
-        raise SeqloomError(f"source: this run reads {'none: leave it out' if task.source is None else 'one: give it'}")
+    check_given(system, source)
     if target is None:
         target = generate(system, source=source, **settings)[0]
     elif settings:
@@ -40,12 +39,14 @@ def explain_pixels(system: System, source: Any, n_best: int, target: Any = None,
     read = None if source is None else system.model.pad([encode_source(system, source)])
     with torch.no_grad():
         memory = system.model.encode(read, 1)
-    log_probs, fields = looked_at(system, memory, tokens)
+    height, width, channels = codec.canvas
+    frames = len(tokens) // (height * width * channels)
+    first = ((frames // 2 * height + height // 2) * width + width // 2) * channels
+    log_probs, fields = looked_at(system, memory, tokens, first)
     chances = log_probs[:, FIRST:].exp()  # (n, levels)
     together = -(-codec.levels // MOST_LEVELS)
     chances = torch.nn.functional.pad(chances, (0, -codec.levels % together)).unflatten(1, (-1, together)).sum(2)
     own = log_probs.gather(1, torch.from_numpy(tokens)[:, None])[:, 0].tolist()
-    height, width, channels = codec.canvas
     line = task.target.line(target)
     return Explanation(
         source=[],
@@ -55,21 +56,24 @@ def explain_pixels(system: System, source: Any, n_best: int, target: Any = None,
             height=height,
             width=width,
             channels=channels,
-            frames=len(tokens) // (height * width * channels),
+            frames=frames,
             film=isinstance(codec, Frames),
             levels=codec.levels,
             values=(tokens - FIRST).tolist(),
             log_probs=own,
             chances=chances.tolist(),
             together=together,
+            first=first,
             fields=fields,
         ),
         model=model_facts(system),
     )
 
 
-def looked_at(system: System, memory: Memory, tokens: Any) -> tuple[torch.Tensor, dict[int, list[int]]]:
-    """The log-probabilities of each token (n, V), and of some how much their scores change with each token before."""
+def looked_at(system: System, memory: Memory, tokens: Any, first: int) -> tuple[torch.Tensor, dict[int, list[int]]]:
+    """The log-probabilities of each token (n, V), and of the `first` and some others how much their scores change with
+    each token before.
+    """
     model, batch = system.model, system.task.batch(None, [tokens]).to(system.model.device)
     count, size = len(tokens), int(system.task.target.vocabulary or 0)
     shares = one_hot(batch.inputs.values, size).to(next(model.parameters()).dtype).requires_grad_()  # (1, n, V)
@@ -79,20 +83,13 @@ def looked_at(system: System, memory: Memory, tokens: Any) -> tuple[torch.Tensor
         own = scores[:, FIRST:] @ (weights - weights.mean()).to(scores)
         measured = max(min(count, MOST_FIELDS, MOST_ENTRIES // count), 1)
         spread = {round(step * (count - 1) / max(measured - 1, 1)) for step in range(measured)}
-        places = sorted(spread | {middle_of(system.task.target.canvas, count)})
+        places = sorted(spread | {first})
         fields = {}
         for place in places:
             (gradient,) = torch.autograd.grad(own[place], shares, retain_graph=True)
             strength = gradient[0, 1:].norm(dim=-1)  # of the token that each input is
             fields[place] = shades(strength[:place])
     return scores.detach().log_softmax(-1).cpu(), fields
-
-
-def middle_of(canvas: tuple[int, int, int] | None, count: int) -> int:
-    """The number of the value in the middle of the middle frame, which is shown first."""
-    height, width, channels = canvas or (1, 1, 1)
-    frame = count // (height * width * channels) // 2
-    return min(((frame * height + height // 2) * width + width // 2) * channels, count - 1)
 
 
 def shades(strength: torch.Tensor) -> list[int]:

@@ -134,6 +134,7 @@ class PixelByPixel:
     log_probs: list[LogProbability]  # n
     chances: Matrix  # n x levels, or fewer where so many neighbouring levels are added up
     together: int
+    first: int  # the value that is shown first, in the middle
     fields: dict[int, list[int]]  # of some values: how much each value before it matters, from 0, not at all, to 255
 
     def __post_init__(self) -> None:
@@ -142,6 +143,7 @@ class PixelByPixel:
         expect(all(0 <= value < self.levels for value in self.values), "pixels.values", f"levels below {self.levels}")
         expect(len(self.log_probs) == count, "pixels.log_probs", f"{count} numbers")
         expect_matrix(self.chances, "pixels.chances", count, len(self.chances[0]) if self.chances else 0)
+        expect(0 <= self.first < count, "pixels.first", "one of the values")
         for place, field_ in self.fields.items():
             fits = place < count and len(field_) == place and all(0 <= each <= 255 for each in field_)
             expect(fits, f"pixels.fields.{place}", "a number from 0 to 255 for each value before it")

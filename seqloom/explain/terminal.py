@@ -1,7 +1,7 @@
 """An explanation as plain text for a terminal."""
 
 from io import StringIO
-from math import exp, inf, log
+from math import exp
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -9,9 +9,9 @@ from rich.text import Text
 
 from seqloom.errors import SeqloomError, steers
 from seqloom.explain.parse import indented
-from seqloom.explain.record import Experts, ExplainedHypothesis, Explanation, PixelByPixel, Points
+from seqloom.explain.record import Experts, ExplainedHypothesis, Explanation, Points
+from seqloom.explain.shades import pixel_views, shade
 
-SHADES = " ░▒▓█"
 NARROWEST = 24
 MAP_ROWS = 16  # of the map of points
 
@@ -45,7 +45,10 @@ def render(explanation: Explanation, width: int = 100, colour: bool = False) -> 
         ("attention over the picture, a map for each token: darker is more", image_maps(explanation, best, width)),
         ("alignment: input across, output down, darker is more attention", alignment(explanation, best, width)),
         *pixel_views(explanation.pixels, width),
-        ("n-best: score, and difference from the first", n_best_list(explanation, width)),
+        (
+            "n-best: score, and difference from the first",
+            n_best_list([] if explanation.pixels else explanation.hypotheses, width),
+        ),
     ):
         if part:
             lines += [Text(), Text(title, style="bold"), *part]
@@ -196,53 +199,6 @@ def image_maps(explanation: Explanation, hypothesis: ExplainedHypothesis, width:
     return [truncate(line, width) for line in lines]
 
 
-def pixel_views(pixels: PixelByPixel | None, width: int) -> list[tuple[str, list[Text]]]:
-    """The picture, how unlikely its pixels were, and what the pixel in the middle depends on."""
-    if pixels is None:
-        return []
-    nats = [-each for each in pixels.log_probs]
-    most = max((each for each in nats if each != inf), default=0.0) or 1.0
-    total = sum(nats)
-    each = f"{total:.2f} nats, {total / len(nats) / log(2):.4f} bits per value"
-    line = pixels.frames // 2 * pixels.height + pixels.height // 2
-    middle = (line * pixels.width + pixels.width // 2) * pixels.channels
-    place = min(pixels.fields, key=lambda place: abs(place - middle), default=0)
-    field = pixels.fields.get(place, [])
-    seen = f"{sum(map(bool, field)):,} of {place:,} before it"
-    title = f"what value {place + 1:,} of {len(nats):,} depends on ({seen}): darker is more, + is itself"
-    itself = [weight / 255 for weight in field]
-    return [
-        ("the output", pixel_map(pixels, [value / max(pixels.levels - 1, 1) for value in pixels.values], width)),
-        (
-            f"cost of each pixel: {each}; darker is less likely",
-            pixel_map(pixels, [each / most for each in nats], width),
-        ),
-        (title, pixel_map(pixels, itself, width, itself=place)),
-    ]
-
-
-def pixel_map(pixels: PixelByPixel, weights: list[float], width: int, itself: int = -1) -> list[Text]:
-    """Shades of all pixels, the mean over channels; frames beside each other. Empty where there is no room."""
-    cells = 2 if 2 * pixels.width <= width else 1
-    if pixels.width * cells > width:
-        return []
-    channels, area = pixels.channels, pixels.height * pixels.width
-    marks = []
-    for place in range(pixels.frames * area):
-        own = weights[place * channels : (place + 1) * channels]
-        marks.append("+" if place == itself // channels else shade(sum(own) / len(own)) if own else " ")
-    column = pixels.width * cells + 2
-    panel = max((width + 2) // column, 1)
-    lines: list[Text] = []
-    for first in range(0, pixels.frames, panel):
-        lines += [Text()] if first else []
-        for row in range(pixels.height):
-            starts = [frame * area + row * pixels.width for frame in range(first, min(first + panel, pixels.frames))]
-            rows = ["".join(mark * cells for mark in marks[start : start + pixels.width]) for start in starts]
-            lines.append(Text("  ".join(rows), style="blue"))
-    return lines
-
-
 def alignment(explanation: Explanation, hypothesis: ExplainedHypothesis, width: int) -> list[Text]:
     """A heat map; a source too long for one line continues in another panel below."""
     source = explanation.source
@@ -262,25 +218,19 @@ def alignment(explanation: Explanation, hypothesis: ExplainedHypothesis, width: 
     return lines
 
 
-def n_best_list(explanation: Explanation, width: int) -> list[Text]:
-    hypotheses = [] if explanation.pixels else explanation.hypotheses
-    best = explanation.hypotheses[0].score
+def n_best_list(hypotheses: list[ExplainedHypothesis], width: int) -> list[Text]:
     return [
         truncate(
             Text.assemble(
                 (f"{rank:2} ", "dim"),
                 f"{hypothesis.score:8.3f} ",
-                (f"{hypothesis.score - best:+8.3f}  " if rank > 1 else " " * 10, "dim"),
+                (f"{hypothesis.score - hypotheses[0].score:+8.3f}  " if rank > 1 else " " * 10, "dim"),
                 visible(hypothesis.text),
             ),
             width,
         )
         for rank, hypothesis in enumerate(hypotheses, start=1)
     ]
-
-
-def shade(weight: float) -> str:
-    return SHADES[min(int(max(weight, 0.0) * len(SHADES)), len(SHADES) - 1)]
 
 
 def visible(text: str) -> str:

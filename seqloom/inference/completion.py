@@ -20,7 +20,8 @@ from seqloom.data.codecs.pixels import Pixels
 from seqloom.errors import SeqloomError, UnreadableError, shown
 from seqloom.inference.constraints import build_constraints, no_output
 from seqloom.inference.generation import check_count
-from seqloom.inference.system import System, build_search, encode_source
+from seqloom.inference.running_text import log_probs_of
+from seqloom.inference.system import System, build_search, check_given, encode_source
 from seqloom.search.constraints.known import Known
 from seqloom.types import Padded
 
@@ -48,8 +49,7 @@ def complete_picture(
     task, model, codec = system.task, system.model, system.task.target
     if not isinstance(codec, Pixels):
         raise SeqloomError('this run writes no pixels: complete needs task.target.type = "pixels" or "frames"')
-    if (task.source is None) != (source is None):
-        raise SeqloomError(f"source: this run reads {'a source: give one' if source is None else 'none: leave it out'}")
+    check_given(system, source)
     check_count(count)
     for name in ("maximum_length", "minimum_length"):
         if name in settings:
@@ -61,28 +61,25 @@ def complete_picture(
         kept = kept_pixels(codec, keep)
     length = {"maximum_length": len(tokens), "minimum_length": 0}  # there is no other end
     search = build_search(system, **{"type": "sample", **settings, **length})
-    read = None if source is None else model.pad([encode_source(system, source)] * count)
+    read = None if source is None else encode_source(system, source)
+    memory = model.encode(None if read is None else model.pad([read] * count), count)
     begun = int(np.argmin(kept))  # pixels before the first that is not kept
     prefix = Padded.stack([tokens[:begun]] * count).to(model.device) if begun else None
     constraints = [*build_constraints(system, None), Known(np.where(kept, tokens, -1))]
-    found = search(model.decoder, model.encode(read, count), prefix, constraints)
+    found = search(model.decoder, memory, prefix, constraints)
     if not all(found):
         raise no_output(codec.line(picture))
     every = np.array([tokens, *(one.tokens for one, *_ in found)])  # (1 + count, n)
-    sums = [each for first in range(0, len(every), ROWS) for each in drawn(system, every[first:][:ROWS], ~kept, source)]
-    values = [Completion(codec.decode(one), each) for one, each in zip(every, sums)]
+    alone, counted = memory.select(torch.zeros(1, dtype=torch.long, device=model.device)), torch.from_numpy(~kept)
+    values = []
+    for first in range(0, len(every), ROWS):
+        rows = every[first : first + ROWS]
+        batch = task.batch(None, list(rows)).to(model.device)
+        own = log_probs_of(model.decoder(alone, batch.inputs).scores, batch.targets.values)  # (rows, n)
+        totals = (own * counted.to(own.device)).sum(1).tolist()
+        values += [Completion(codec.decode(one), total) for one, total in zip(rows, totals)]
     whole = values[0].value
     return np.where(kept.reshape(whole.shape), whole, np.uint8(MARGIN)), values
-
-
-def drawn(system: System, every: np.ndarray, counted: np.ndarray, source: Any) -> list[float]:
-    """The log-probability of the tokens that count, of each value.  (rows, n), (n,)"""
-    model, batch = system.model, system.task.batch(None, list(every)).to(system.model.device)
-    own = None if source is None else model.pad([encode_source(system, source)])
-    log_probs = model.decoder(model.encode(own, 1), batch.inputs).scores.log_softmax(-1)
-    chosen = log_probs.gather(-1, batch.targets.values[:, :, None])[:, :, 0]
-    sums: list[float] = (chosen * torch.from_numpy(counted).to(chosen.device)).sum(1).tolist()
-    return sums
 
 
 def kept_frames(codec: Frames, keep: Any, tokens: np.ndarray, name: str) -> np.ndarray:

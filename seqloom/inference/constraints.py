@@ -43,11 +43,9 @@ def spellings(system: System, value: Any, what: str) -> list[list[int]]:
 
 def encode_prefix(system: System, value: Any) -> np.ndarray | None:
     """What every output begins with, as tokens."""
-    return (
-        None
-        if value is None or (isinstance(value, str) and not value)
-        else encode(system, system.task, value, "prefix", known=True)
-    )
+    if value is None or (isinstance(value, str) and not value):
+        return None
+    return encode(system, system.task, value, "prefix", known=True)
 
 
 def check_places(

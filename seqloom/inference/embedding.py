@@ -52,7 +52,7 @@ def read(system: System, source: Any, place: int, truncate: bool) -> list[Encode
     admitted = admit_source(system, source, name, truncate)
     if not isinstance(task, Masked):
         return encode_source(system, admitted)
-    tokens, room = task.text_codec.encode(admitted), task.window - 2
+    tokens, room = task.codec.encode(admitted), task.window - 2
     if not len(tokens):
         raise SeqloomError(f"{name} has no tokens: give at least one")
     if len(tokens) > room and not truncate:

@@ -33,11 +33,10 @@ def read_examples(
     task, tally, title = system.task, tally or Tally(), title_of(data)
     layout = Layout.of(system.recipe["data"]).changed(columns, header)
     options: dict[str, Any] = {"running": task.running, "max_characters": system.max_characters}
-    options |= {"located": located_sides(None if task.reads_itself else task.source, task.target), "layout": layout}
-    rows = read(data, 1 if task.source is None or task.reads_itself else 2, skip_bad=skip_bad, tally=tally, **options)
+    options |= {"located": located_sides(task.given, task.target), "layout": layout}
+    rows = read(data, 1 if task.given is None else 2, skip_bad=skip_bad, tally=tally, **options)
     checks: dict[str, Any] = {"skip_bad": skip_bad, "max_characters": system.max_characters, "check": task.check}
-    source = None if task.reads_itself else task.source
-    found = readable(rows, source, task.target, title, tally, **checks)
+    found = readable(rows, task.given, task.target, title, tally, **checks)
     return (each for each, *_ in found)
 
 

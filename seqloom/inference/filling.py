@@ -11,6 +11,7 @@ import torch
 
 from seqloom.data.special_tokens import EOS, MASK, SPECIAL
 from seqloom.errors import SeqloomError, shown
+from seqloom.inference.running_text import log_probs_of
 from seqloom.inference.system import System
 from seqloom.tasks.masked import Masked
 from seqloom.types import COUNTED, Example, Padded
@@ -35,17 +36,17 @@ def fill(system: System, text: str, *, n_best: int = 5) -> Filled:
     parts = text.split(MASK) if isinstance(text, str) else []
     if len(parts) < 2:
         raise SeqloomError(f"the text {shown(text)} has no {MASK}: write it where a word is to be found")
-    codec = task.text_codec
+    codec = task.codec
     encoded = [codec.encode(parts[0])]
     for part in parts[1:]:
-        encoded += [np.array([codec.vocabulary - 1]), codec.encode(part)]
+        encoded += [np.array([task.mask]), codec.encode(part)]
     tokens = task.framed(np.concatenate(encoded))
     if len(tokens) > task.window:
         raise SeqloomError(
             f"the text has {len(tokens)} tokens; expected at most {task.window} (task.window): shorten it"
         )
     scores = scores_of(system, tokens)
-    masked = np.flatnonzero(tokens == codec.vocabulary - 1)
+    masked = np.flatnonzero(tokens == task.mask)
     found, filled = [], tokens.copy()
     for place in masked:
         possible = scores[place].clone()
@@ -79,7 +80,7 @@ class Lines:
 
     @classmethod
     def of(cls, task: Masked, texts: Sequence[str]) -> Lines:
-        lines = [np.append(each, EOS) for each in task.text_codec.encode_many(texts)]
+        lines = [np.append(each, EOS) for each in task.codec.encode_many(texts)]
         lengths = np.array([[0, len(line)] for line in lines]).reshape(-1, 2)
         return cls(lengths, np.concatenate(lines).astype(np.int64))
 
@@ -89,8 +90,8 @@ class Lines:
 
 @torch.inference_mode()
 def evaluate_masked(system: System, examples: Sequence[Example]) -> dict[str, float]:
-    """Of a running text, with the masks of a validation: how many tokens are found, in %, and their perplexity; how
-    many pairs of segments are told apart.
+    """Of a running text, with the masks of a validation: how many masked tokens are found, in %, and their perplexity;
+    how many next-sentence predictions are right.
     """
     task, model = masked_task(system), system.model
     lines: Any = Lines.of(task, [example.target for example in examples])
@@ -99,9 +100,9 @@ def evaluate_masked(system: System, examples: Sequence[Example]) -> dict[str, fl
     count, nats = np.zeros(2), 0.0
     for number in range(len(plan)):
         batch = task.collate(lines, plan[number]).to(model.device)
-        log_probs = model(batch).scores.float().log_softmax(-1)
-        found = log_probs.argmax(-1) == batch.targets.values
-        own = log_probs.gather(-1, batch.targets.values[:, :, None])[:, :, 0]
+        scores = model(batch).scores.float()
+        found = scores.argmax(-1) == batch.targets.values
+        own = log_probs_of(scores, batch.targets.values)
         counted = torch.as_tensor(batch.extra[COUNTED]).to(found.device) > 0
         tokens = counted.clone()
         tokens[:, 0] = False

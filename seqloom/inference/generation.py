@@ -14,7 +14,7 @@ from seqloom.contracts import Search
 from seqloom.errors import SeqloomError, shown
 from seqloom.inference.constraints import build_constraints, encode_prefix
 from seqloom.inference.series import generate_series
-from seqloom.inference.system import System, build_search, encode_source, refuse_masked, search_table
+from seqloom.inference.system import System, build_search, check_given, encode_source, refuse_masked, search_table
 from seqloom.tasks.series import Series
 from seqloom.tasks.text import RunningText
 from seqloom.types import Hypothesis, Padded
@@ -41,9 +41,7 @@ def generate(
     task, model = system.task, system.model
     if task.source is not None and not isinstance(task, Series):
         raise SeqloomError("this run reads a source: use `predict`")
-    if (task.source is None) != (source is None):
-        found = "this run reads a source: give one" if source is None else "this run reads no source: leave it out"
-        raise SeqloomError(f"source: {found}")
+    check_given(system, source)
     check_count(count)
     if task.target.is_vectors:
         return generate_series(system, count, prefix, search, settings)

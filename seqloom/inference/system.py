@@ -62,6 +62,13 @@ def refuse_masked(system: System) -> None:
         raise SeqloomError("this run finds masked words and writes no outputs: use `fill` or `evaluate`")
 
 
+def check_given(system: System, source: Any) -> None:
+    """Refuse a source where the run reads none, and no source where it reads one."""
+    if (system.task.source is None) != (source is None):
+        found = "this run reads a source: give one" if source is None else "this run reads none: leave it out"
+        raise SeqloomError(f"source: {found}")
+
+
 def build_search(system: System, **settings: Any) -> Search:
     """The recipe's search with some settings changed; another `type` starts from that type's defaults."""
     table = search_table(system, **settings)

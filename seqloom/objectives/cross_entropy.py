@@ -102,9 +102,9 @@ def cross_entropy(
     """The sums of `smoothed_cross_entropy` over all target tokens; weights are (rows, U). Where they are 0 nothing is
     computed.
     """
-    mask = targets.mask if weights is None else targets.mask & (weights != 0)
-    if not mask.any():
-        mask = targets.mask
+    mask = targets.mask
+    if weights is not None and (counted := mask & (weights != 0)).any():
+        mask = counted
     packing, (vectors, project) = Packing(mask), output.positions
     hidden, tokens = packing.pack(vectors), packing.pack(targets.values)  # (N, D), (N,): no padding
     shares = None if weights is None else packing.pack(weights)

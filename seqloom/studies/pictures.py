@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from seqloom.analysis import plot
 from seqloom.analysis.points import points_figure
 from seqloom.explain.record import Points
+from seqloom.studies.measures.pixels import from_text
 
 
 def distributions(record: dict[str, Any]) -> Any:
@@ -156,9 +156,3 @@ def show(panel: Any, rows: Sequence[Sequence[np.ndarray]]) -> None:
 
 def framed(picture: np.ndarray) -> np.ndarray:
     return np.pad(picture, ((0, 1), (0, 1)), constant_values=0.7)
-
-
-def from_text(text: str, shape: list[int]) -> np.ndarray:
-    """Black and white, 0 and 1, from hexadecimal digits."""
-    bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=prod(shape))
-    return bits.reshape(shape).astype(float)

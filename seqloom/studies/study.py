@@ -76,6 +76,12 @@ def lead(bound: float, metric: str, better: str, worse: str, stricter: float | N
     return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound, stricter)
 
 
+def below(better: str, by: str, worse: str, than: str) -> Gate:
+    """One figure is not above another, of another variant or of the same."""
+    other = by if better == worse else f"{better} {by}"
+    return Gate(f"{worse} {than} minus {other}", lambda measured: measured[worse][than] - measured[better][by], ">=", 0)
+
+
 @dataclass(frozen=True)
 class Variant:
     """How one run of a study differs: other settings, another recipe, or other data. Or what is measured without one:

@@ -1,4 +1,4 @@
-"""Masked words: an encoder learns to find tokens that were hidden from it, and whether two texts belong together.
+"""Masked words: an encoder learns to find tokens that are hidden from it, and whether one text follows another.
 
 Devlin, Chang, Lee & Toutanova 2019 (BERT), section 3.1: of a text [CLS] A [SEP] B [SEP] some tokens are to be found, of
 which 80 % are masked, 10 % exchanged for any other, and 10 % left as they are; B follows A in half of the texts. [CLS]
@@ -52,16 +52,15 @@ class Masked(Task):
             raise ValueError(f"window = {window} must be 8 or more")
         if not 0 < share < 1:
             raise ValueError(f"share = {share}: expected more than 0 and less than 1")
-        self.text_codec = self.source = self.target = source
-        self.tokens: Any = source  # what tells how many there are
+        self.codec = self.source = self.target = source
         self.window, self.share, self.pairs, self.whole_words = window, share, pairs, whole_words
 
     def notes(self, lengths: np.ndarray) -> list[str]:
         if not self.pairs or len(documents_of(lengths[:, 1], self.window)) > 1:
             return []
         return [
-            "The text is one document, so no pairs of texts are told apart: separate documents by an empty line, or "
-            "set task.pairs = false."
+            "The text is one document, so there is no next-sentence prediction: separate documents by an empty line, "
+            "or set task.pairs = false."
         ]
 
     def plan(self, lengths: np.ndarray, tokens: int, seed: int, epoch: int, accumulate: int = 1) -> batching.Plan:
@@ -90,7 +89,7 @@ class Masked(Task):
         texts = [self.text(corpus, row) for row in rows.tolist()]
         sources, targets, found = zip(*texts)
         counted = Padded.stack(found, 0).values.astype(np.float32)
-        pairs = rows[:, 4] != ALONE  # telling these apart is worth as much as finding tokens
+        pairs = rows[:, 4] != ALONE  # next-sentence prediction counts as much as all masked tokens
         counted[pairs, 0] = counted.sum() / max(pairs.sum(), 1)
         source, target = Padded.stack(sources, PAD), Padded.stack(targets, PAD)
         extra = {COUNTED: counted}
@@ -100,10 +99,8 @@ class Masked(Task):
         """What is read, what should have been, and whether it is to be found.  (T,) each"""
         begin, end, other_begin, other_end, follows, number = row
         random = np.random.default_rng(number)
-        first, second = (
-            [token for token in corpus.stream(*each).tolist() if token != EOS]
-            for each in ((begin, end), (other_begin, other_end))
-        )
+        read = (corpus.stream(*each) for each in ((begin, end), (other_begin, other_end)))
+        first, second = (tokens[tokens != EOS].tolist() for tokens in read)  # without line ends
         first, second = cut(first, second, self.window - (3 if self.pairs else 2), random)
         tokens = self.framed(first, None if follows == ALONE else second)
         chosen = self.chosen(tokens, random)
@@ -120,9 +117,12 @@ class Masked(Task):
     def chosen(self, tokens: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """Which tokens are to be found: a share of all, none of them special.  bool (T,)"""
         possible, count = np.flatnonzero(tokens >= len(SPECIAL)), max(1, round(self.share * len(tokens)))
-        begins = self.begins_word[tokens[possible]] if self.whole_words else np.ones(len(possible), dtype=bool)
-        words = np.split(possible, 1 + np.flatnonzero(begins[1:])) if len(possible) else []
         chosen = np.zeros(len(tokens), dtype=bool)
+        if not self.whole_words:
+            chosen[random.permutation(possible)[:count]] = True
+            return chosen
+        begins = self.begins_word[tokens[possible]][1:] | (np.diff(possible) > 1)  # a segment may begin within a word
+        words = np.split(possible, 1 + np.flatnonzero(begins))
         for number in random.permutation(len(words)):
             own = words[number]
             if not chosen.any() or len(own) <= count:
@@ -132,17 +132,20 @@ class Masked(Task):
         return chosen
 
     def stand_in(self, codec: Any) -> None:
-        self.tokens = codec
+        self.codec, self.begins_word = codec, np.ones(codec.vocabulary, dtype=bool)
+
+    @property
+    def mask(self) -> int:
+        """The masked token, the last of the vocabulary."""
+        return self.codec.vocabulary - 1
 
     @cached_property
     def begins_word(self) -> np.ndarray:
-        known = getattr(self.tokens, "begins_word", None)
-        return np.ones(self.tokens.vocabulary, dtype=bool) if known is None else known
+        return self.codec.begins_word
 
     def hidden(self, tokens: np.ndarray, chosen: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """The text with most of those tokens masked, some exchanged, some left.  (T,)"""
-        mask = self.tokens.vocabulary - 1
         fate = random.random(len(tokens))
-        others = random.integers(len(SPECIAL), mask, size=len(tokens))
-        exchanged = np.where(fate < MASKED, mask, np.where(fate < MASKED + OTHER, others, tokens))
+        others = random.integers(len(SPECIAL), self.mask, size=len(tokens))
+        exchanged = np.where(fate < MASKED, self.mask, np.where(fate < MASKED + OTHER, others, tokens))
         return np.where(chosen, exchanged, tokens)

@@ -158,9 +158,9 @@ def prepare_data(full: Recipe, task: Task, data: Data, valid: Data, fit: bool, n
         return dataset.prepare(
             data,
             valid,
-            source=None if task.reads_itself else task.source,
+            source=task.given,
             target=task.target,
-            joint=task.joint and not task.reads_itself,
+            joint=task.joint and task.given is not None,
             seed=full["seed"],
             cache=cache_folder(),
             fit=fit,

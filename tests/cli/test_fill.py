@@ -49,7 +49,7 @@ def test_a_text_is_measured(command: Command, run: str) -> None:
 def test_without_empty_lines_it_is_said_that_there_are_no_pairs(command: Command) -> None:
     data = written("one.txt", text(1) + "\n")
     said = fine(command("train", "bert", "--data", data, "--out", "one", *sets(*SMALL))).err
-    assert "no pairs of texts are told apart: separate documents by an empty line" in said
+    assert "no next-sentence prediction: separate documents by an empty line" in said
     assert "pair_accuracy" not in json.loads(fine(command("evaluate", "one", "--data", data)).out)
 
 

@@ -307,14 +307,19 @@ def test_in_the_smallest_picture_sprites_of_any_speed_can_turn():
         generator.sprites(1, size=10)
 
 
+def nats_of_films(noise: float, count: int = 200) -> np.ndarray:
+    every = [generator.drawn(name) for name in generator.SHAPES]
+    return np.array([generator.moving(every, (1, number), 12, 16, 3, noise)[2] for number in range(count)])
+
+
 def test_the_nats_of_a_frame_are_those_of_all_that_may_follow():
     # Without noise a frame is certain, or one of three, or of nine at a corner; the first one may be anywhere.
-    nats = generator.nats_of_sprites(200, noise=0.0)
+    nats = nats_of_films(0.0)
     assert nats[:, 0] == pytest.approx(2 * math.log(11))
     later = {round(math.exp(each)) for each in nats[:, 1:].flatten()}
     assert later == {1, 3, 9}
     # With noise they are those of the flipped pixels too: on the average H W times the entropy of one.
-    noisy = generator.nats_of_sprites(200, noise=0.1)[:, 1:].mean()
+    noisy = nats_of_films(0.1)[:, 1:].mean()
     entropy = -0.1 * math.log(0.1) - 0.9 * math.log(0.9)
     assert noisy == pytest.approx(256 * entropy + nats[:, 1:].mean(), abs=1.0)
 

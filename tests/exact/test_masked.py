@@ -38,7 +38,7 @@ def documents(count: int = 12, seed: int = 1) -> list[str]:
 
 
 CODEC = Text(units="word", size=300, mask=True).fit([line for line in documents() if line])
-MASK = CODEC.mask
+MASK = CODEC.vocabulary - 1
 TEXT = Lines.of(Masked(source=CODEC), documents())
 
 
@@ -213,7 +213,7 @@ def test_only_what_is_to_be_found_counts_and_both_losses_weigh_the_same():
     expected = -(log_probs[words].mean() + log_probs[:, 0].mean()) / 2
     torch.testing.assert_close(loss.total / loss.count, expected, rtol=1e-6, atol=0)
     other = batch.targets.values.clone()
-    other[~chosen & batch.targets.mask] = 7  # what nobody asks for
+    other[~chosen & batch.targets.mask] = 7  # not to be found
     changed = replace(batch, targets=Padded(other, batch.targets.lengths))
     torch.testing.assert_close(CrossEntropy()(made, changed, 0.0).total, loss.total)
 

@@ -151,7 +151,7 @@ def test_an_explanation_measures_exactly_what_each_pixel_sees(style):
     made = decoder(style, canvas, levels=2, layers=2)
     task = Series(target=Codec(size=6, width=9, levels=2))
     tokens = random_pictures(1, canvas, levels=2)[0].numpy()
-    log_probs, fields = looked_at(System(Model(None, made), task, {}), Memory.empty(1), tokens)
+    log_probs, fields = looked_at(System(Model(None, made), task, {}), Memory.empty(1), tokens, 30)
     assert sorted(fields) == list(range(54))
     assert log_probs.exp().sum(1).tolist() == pytest.approx([1] * 54)
     found = seen(made, canvas)

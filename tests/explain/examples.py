@@ -131,6 +131,7 @@ def drawing(channels: int = 1, frames: int = 1) -> Explanation:
         log_probs=[log(random.uniform(0.1, 1)) for _ in range(count)],
         chances=[[0.2, 0.3, 0.5] for _ in range(count)],
         together=1,
+        first=((frames // 2 * 3 + 1) * 4 + 2) * channels,
         fields={place: [random.choice([0, 60, 255]) for _ in range(place)] for place in range(0, count, 3)},
     )
     name = "(a picture of 4 x 3 pixels)"

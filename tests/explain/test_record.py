@@ -114,6 +114,7 @@ def test_a_picture_is_inside_the_record_and_fits_its_source(change: dict, wrong:
         ({"log_probs": [0.0]}, "pixels.log_probs"),
         ({"fields": {2: [0]}}, "pixels.fields.2"),
         ({"fields": {1: [256]}}, "pixels.fields.1"),
+        ({"first": 12}, "pixels.first"),
         ({"chances": [[1.0]] * 11}, "pixels.chances"),
     ],
 )

@@ -9,8 +9,8 @@ import PIL.Image
 import pytest
 
 from seqloom.data.codecs.pixels import Pixels
-from seqloom.studies.measures.pixels import as_text, completed, nats_and_halves, with_lower_half
-from seqloom.studies.pictures import completions, from_text
+from seqloom.studies.measures.pixels import as_text, completed, from_text, nats_and_halves, with_lower_half
+from seqloom.studies.pictures import completions
 from seqloom.studies.sources import pixels as sources
 from seqloom.studies.study import Splits
 from seqloom.tasks.series import Series

@@ -136,9 +136,10 @@ def gif(film: np.ndarray, fps: float) -> bytes:
 
     Written frame by frame: Pillow writes frames that are equal only once.
     """
+    library = pillow()
     from PIL import GifImagePlugin
 
-    images = [pillow().Image.fromarray(frame) for frame in film]
+    images = [library.Image.fromarray(frame) for frame in film]
     images = [image.convert("P") if image.mode == "L" else image.quantize(256, dither=0) for image in images]
     options: Any = {"duration": round(1000 / fps), "loop": 0, "include_color_table": True, "disposal": 1}
     header, _ = GifImagePlugin.getheader(images[0].copy(), info=options)

@@ -51,11 +51,11 @@ class Frames(Pixels):
         expect(0.1, 100, fps=fps)
         self.frames, self.fps = frames, fps
 
-    def _levels(self, value: Any, truncate: bool = False) -> np.ndarray:
+    def _levels(self, value: Any) -> np.ndarray:
         """int64 (T, H, W, C)"""
-        return self._film(value, truncate).astype(np.int64) * self.levels // 256
+        return self._film(value).astype(np.int64) * self.levels // 256
 
-    def _film(self, value: Any, truncate: bool) -> np.ndarray:
+    def _film(self, value: Any, truncate: bool = False) -> np.ndarray:
         """uint8 (T, H, W, C)"""
         film = read_film(
             value,
@@ -76,16 +76,17 @@ class Frames(Pixels):
 
     def _scale(self, value: Any, frames: np.ndarray) -> np.ndarray:
         height, width, channels = self.canvas
-        if self.fitting == "exact" and frames.shape[1:3] != (height, width):
-            name = str(value) if is_path(value) else "the film"
+        if self.fitting != "exact":
+            return scale(frames, self.canvas, self.fitting)
+        name = str(value) if is_path(value) else "the film"
+        if frames.shape[1:3] != (height, width):
             raise UnreadableError(
                 f"{name} has frames of {frames.shape[2]:,} x {frames.shape[1]:,} pixels; expected {width:,} x "
                 f'{height:,}, or set fit in the recipe, for example fit = "crop"'
             )
-        if self.fitting == "exact" and channels == 3 and frames.shape[3] == 1:
-            name = str(value) if is_path(value) else "the film"
+        if channels == 3 and frames.shape[3] == 1:
             raise UnreadableError(f'{name} is grey; expected a film in colour, or set grey = true or fit = "crop"')
-        return scale(frames, (height, width, channels), "crop" if self.fitting == "exact" else self.fitting)
+        return scale(frames, self.canvas, "crop")  # from colour to grey, where that is wanted
 
     def decode(self, values: Any, source: Any = None) -> np.ndarray:
         """The film, uint8 (T, H, W) or (T, H, W, 3); of a last frame that is not whole the rest is grey."""
@@ -99,7 +100,7 @@ class Frames(Pixels):
 
     def _described(self, value: Any) -> str:
         height, width, _ = self.canvas
-        count = len(self._film(value, False))
+        count = len(self._film(value))
         return f"(a film of {count:,} frame{'s' * (count != 1)} of {width} x {height} pixels)"
 
     def side_by_side(self, values: Sequence[np.ndarray]) -> np.ndarray:

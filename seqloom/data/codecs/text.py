@@ -51,11 +51,6 @@ class Text(Codec):
         return len(self._fitted()._pieces)
 
     @property
-    def mask(self) -> int | None:
-        """The id of a masked token, if there is one."""
-        return self.vocabulary - 1 if self.masks else None
-
-    @property
     def begins_word(self) -> np.ndarray:
         """Which ids begin a word or are no part of one: all but pieces that continue a word.  bool (V,)"""
         if self.units not in ("wordpiece", "bpe", "unigram"):

@@ -40,7 +40,7 @@ BYTE_NAMES = _byte_names()
 BYTE_OF = {name: byte for byte, name in enumerate(BYTE_NAMES)}
 
 
-def learn(texts: Iterator[str], units: str, size: int, lowercase: bool = False) -> Any:
+def learn(texts: Iterator[str], units: str, size: int, lowercase: bool) -> Any:
     """A Tokenizer, or for unigram pieces a SentencePieceProcessor."""
     if units == "wordpiece":
         return word_level(_word_pieces(texts, size, lowercase), lowercase)

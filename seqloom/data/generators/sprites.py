@@ -1,11 +1,11 @@
 """A shape and a film in which it moves and bounces off the walls at a new speed -> "ring", 12 frames of 16 x 16 pixels.
 
-The pixels are noisy, and a speed after a bounce is drawn at random: what a perfect model would still not know of a
-frame, given the frames before it, can be computed.
+Pixels are flipped, and the speed after a bounce is drawn, at random: the entropy of a frame is known exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -29,25 +29,18 @@ def sprites(
     check_range("sprites", "speeds", speeds, 1, 20)
     check_range("sprites", "size", size, SIDE + 2 * speeds - 1, 256)  # room to turn at any speed
     check_range("sprites", "noise", noise, 0.0, 0.5)
-    found = []
-    for number in range(count):
-        random = np.random.default_rng((seed, number))
-        name = SHAPES[int(random.integers(len(SHAPES)))]
-        film, _ = bouncing(random, drawn(name), frames, size, speeds, noise)
-        found.append(Example(name, {"frames": film.astype(np.uint8) * 255, "fps": FPS}))
-    return found
+    every, settings = [drawn(name) for name in SHAPES], (frames, size, speeds, noise)
+    films = [moving(every, (seed, number), *settings) for number in range(count)]
+    return [Example(SHAPES[shape], {"frames": film.astype(np.uint8) * 255, "fps": FPS}) for shape, film, _ in films]
 
 
-def nats_of_sprites(
-    count: int, seed: int = 1, *, frames: int = 12, size: int = 16, speeds: int = 3, noise: float = 0.02, skip: int = 0
-) -> np.ndarray:
-    """For each frame of each film after the first `skip` its nats, if all about the frame before is known.  (n, T)"""
-    found = []
-    for number in range(skip, count):
-        random = np.random.default_rng((seed, number))
-        name = SHAPES[int(random.integers(len(SHAPES)))]
-        found.append(bouncing(random, drawn(name), frames, size, speeds, noise)[1])
-    return np.array(found)
+def moving(
+    sprites: Sequence[np.ndarray], seed: tuple[int, int], frames: int, size: int, speeds: int, noise: float
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """One of the sprites, by its number, and what `bouncing` makes of it."""
+    random = np.random.default_rng(seed)
+    chosen = int(random.integers(len(sprites)))
+    return chosen, *bouncing(random, sprites[chosen], frames, size, speeds, noise)
 
 
 def drawn(name: str) -> np.ndarray:
@@ -67,7 +60,8 @@ def drawn(name: str) -> np.ndarray:
 def bouncing(
     random: np.random.Generator, sprite: np.ndarray, frames: int, size: int, speeds: int, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A film of a sprite, bool (T, H, W), and the nats of each frame to whom all about the frame before is known.  (T,)
+    """A film of a sprite, bool (T, H, W), and for each frame -log p in nats, given where the sprite was before and how
+    fast: on the average, the entropy that no model can go below.  (T,)
 
     In each direction it moves on, or where it would leave the picture turns and takes any of the speeds.
     """

@@ -11,14 +11,13 @@ export function pixelsView({ pixels }) {
   const readout = section.querySelector("output");
   section.hidden = false;
   host.classList.toggle("film", pixels.frames > 1);
-  const { height, width, channels, frames, film, levels, values, log_probs: logProbs, chances, together, fields } = pixels;
+  const { height, width, channels, frames, film, levels, values, log_probs: logProbs, chances, together, first, fields } = pixels;
   const columns = Math.min(frames, FRAMES), rows = Math.ceil(frames / columns), area = height * width;
   const wide = columns * (width + 1) - 1, high = rows * (height + 1) - 1;
   const measured = Object.keys(fields).map(Number);
   const nats = logProbs.map((value) => value === null ? Infinity : -value);
   const most = Math.max(...nats.filter(Number.isFinite)) || 1;
-  // a pixel, not one of its values: the middle of the middle frame
-  let chosen = Math.floor(frames / 2) * area + Math.floor(height / 2) * width + Math.floor(width / 2);
+  let chosen = Math.floor(first / channels);      // a pixel, not one of its values
 
   const corner = (pixel) => {
     const frame = Math.floor(pixel / area), within = pixel % area;
@@ -73,11 +72,11 @@ export function pixelsView({ pixels }) {
     panel("cost: the stronger, the less likely", ground(), heatMap(sheet(cost), "--accent")),
     panel("what the pixel depends on"),
   ];
-  const [first, , last] = panels;
-  first.stack.tabIndex = 0;
-  first.stack.setAttribute("role", "application");
-  first.stack.setAttribute("aria-label", "Pixels of the output; move with the arrow keys");
-  first.stack.onkeydown = (event) => {
+  const [whole, , last] = panels;
+  whole.stack.tabIndex = 0;
+  whole.stack.setAttribute("role", "application");
+  whole.stack.setAttribute("aria-label", "Pixels of the output; move with the arrow keys");
+  whole.stack.onkeydown = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: width, ArrowUp: -width, PageDown: area, PageUp: -area }[event.key];
     if (!step) return;
     event.preventDefault();

@@ -36,7 +36,8 @@ class VideoPixels(Decoder):
     """`layers` blocks read a frame, `drawing_layers` write one; all maps have `size` features.
 
     State: {"count": how many tokens were read (rows,), "frame": the embedded tokens of the present frame (rows, P, E),
-    "memory": what is kept of the frames before, "drawing": that of the Drawing}.
+    "memory": what is kept of the frames before, "maps": what that tells of each place (rows, size, H, W), "drawing":
+    that of the Drawing}.
     """
 
     endless = True
@@ -65,16 +66,11 @@ class VideoPixels(Decoder):
         if canvas is None or frames is None:
             raise ValueError('writes the pixels of films: set task.target.type = "frames"')
         expect(0, MOST, layers=layers)
-        expect(1, MOST, drawing_layers=drawing_layers, width=width, embedding_size=embedding_size, hidden=hidden)
+        expect(1, MOST, drawing_layers=drawing_layers, width=width)
         check_odd(kernel=(kernel, 1))
         super().__init__(bos=bos, eos=eos, lengths=(0.0, frames * prod(canvas)))
         self.height, self.columns, channels = canvas
         self.pixels, self.frames, self.hidden_size = prod(canvas), frames, hidden
-        inputs = channels * embedding_size
-        self.reads = FrameNetwork(inputs, size=size, layers=layers, kernel=kernel, dropout=dropout)
-        places = self.height * self.columns
-        self.memory: FilmMemory = MEMORIES[memory](size, size=size, kernel=kernel, places=places, width=width)
-        self.source = nn.Linear(memory_size, size, bias=False) if memory_size else None
         self.drawing = Drawing(
             vocabulary=vocabulary,
             canvas=canvas,
@@ -88,6 +84,11 @@ class VideoPixels(Decoder):
             condition=size,
             dropout=dropout,
         )
+        inputs = channels * embedding_size
+        self.reads = FrameNetwork(inputs, size=size, layers=layers, kernel=kernel, dropout=dropout)
+        places = self.height * self.columns
+        self.memory: FilmMemory = MEMORIES[memory](size, size=size, kernel=kernel, places=places, width=width)
+        self.source = nn.Linear(memory_size, size, bias=False) if memory_size else None
 
     def prepare(self, memory: Memory) -> Memory:
         return memory
@@ -103,11 +104,13 @@ class VideoPixels(Decoder):
     def start(self, memory: Memory) -> State:
         rows, make = memory.rows, self.drawing.embedding.weight.new_zeros
         kept = self.memory.start(rows, self.height, self.columns)
+        maps = self.maps(kept, memory, rows)
         return {
             "count": torch.zeros(rows, dtype=torch.long, device=memory.lengths.device),
             "frame": make(rows, self.pixels, self.drawing.embedding_size),
             "memory": kept,
-            "drawing": self.drawing.start(rows, self.maps(kept, memory, rows)),
+            "maps": maps,
+            "drawing": self.drawing.start(rows, maps),
         }
 
     def step(self, token: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
@@ -116,13 +119,14 @@ class VideoPixels(Decoder):
         frame = torch.where(
             (count > 0)[:, None, None], state["frame"].scatter(1, place, embedded[:, None]), state["frame"]
         )
-        kept, drawing = state["memory"], state["drawing"]
+        film = {name: state[name] for name in ("memory", "maps", "drawing")}
         begins = (count > 0) & (count % self.pixels == 0) & (count < self.frames * self.pixels)
         if maybe_any(begins):
-            kept = hold(~begins, self.memory.step(self.reads(self.drawing.canvas(frame)), kept), kept)
-            drawing = hold(~begins, self.drawing.start(rows, self.maps(kept, memory, rows)), drawing)
-        hidden, drawing = self.drawing.step(embedded, drawing, self.maps(kept, memory, rows))
-        return self.project(hidden), {"count": count + 1, "frame": frame, "memory": kept, "drawing": drawing}
+            kept = self.memory.step(self.reads(self.drawing.canvas(frame)), film["memory"])
+            maps = self.maps(kept, memory, rows)
+            film = hold(~begins, {"memory": kept, "maps": maps, "drawing": self.drawing.start(rows, maps)}, film)
+        hidden, drawing = self.drawing.step(embedded, film["drawing"], film["maps"])
+        return self.project(hidden), {**film, "count": count + 1, "frame": frame, "drawing": drawing}
 
     def forward(self, memory: Memory, inputs: Padded, state: State | None = None, attention: bool = False) -> Output:
         if state is not None:
@@ -146,6 +150,7 @@ class VideoPixels(Decoder):
             "count": inputs.lengths,
             "frame": frames[chosen],
             "memory": over_tensors(lambda *every: torch.stack(every, dim=1)[chosen], *states),
+            "maps": maps[chosen],
             "drawing": self.drawing.state_at(
                 over_tensors(lambda value: value.unflatten(0, (rows, count))[chosen], kept),
                 inputs.lengths - present * self.pixels,

@@ -1,7 +1,7 @@
 """Tokens that were hidden: softmax(E norm(gelu(W h_t)) + b) at each position, E the table of embeddings.
 
-Devlin, Chang, Lee & Toutanova 2019 (BERT). With `share_embeddings` E is the encoder's. Whether two texts belong
-together is one more token to find, in the place of the first.
+Devlin, Chang, Lee & Toutanova 2019 (BERT). With `share_embeddings` E is the encoder's. Next-sentence
+prediction is one more token, in the place of the first.
 """
 
 import torch

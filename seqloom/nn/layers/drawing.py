@@ -37,6 +37,8 @@ class Drawing(nn.Module):
     "network": that of the network}.
     """
 
+    owner: Tensor  # which channel each hidden feature belongs to
+
     def __init__(
         self,
         *,
@@ -55,7 +57,7 @@ class Drawing(nn.Module):
         super().__init__()
         expect(1, MOST, embedding_size=embedding_size, hidden=hidden)
         self.height, self.columns, self.channels = canvas
-        self.pixels, self.embedding_size, self.hidden_size = prod(canvas), embedding_size, hidden
+        self.pixels, self.embedding_size = prod(canvas), embedding_size
         self.embedding = nn.Embedding(vocabulary, embedding_size)
         settings = CanvasSettings(
             inputs=self.channels * embedding_size,
@@ -70,7 +72,8 @@ class Drawing(nn.Module):
         )
         self.network: CanvasNetwork = NETWORKS[style](settings)
         features = channels_of(self.network.features, self.channels)
-        self.last = InPixel(features, channels_of(hidden, self.channels))
+        self.register_buffer("owner", channels_of(hidden, self.channels), persistent=False)
+        self.last = InPixel(features, self.owner)
         self.output = Levels(hidden, vocabulary)
 
     def start(self, rows: int, condition: Tensor | None) -> State:
@@ -135,8 +138,7 @@ class Drawing(nn.Module):
         """The features of one channel, zeros in place of the others.  (..., hidden), (...)"""
         if self.channels == 1:
             return hidden
-        own = channels_of(self.hidden_size, self.channels).to(hidden.device)
-        return hidden * (own == channel[..., None])
+        return hidden * (self.owner == channel[..., None])
 
     def embed(self, tokens: Tensor) -> Tensor:
         """(...) -> (..., E), or of mixtures of tokens (..., V)."""

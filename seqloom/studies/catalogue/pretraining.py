@@ -9,8 +9,8 @@ MINUTES = 40.0
 
 STUDIES: dict[str, Study] = {
     "bert-brown": Study(
-        "Brown corpus, 475 documents of 1,102,944 words: masked words and pairs of texts that are found in 25 other "
-        f"documents, in %, {MINUTES:g} minutes on one thread",
+        "Brown corpus, 475 documents of 1,102,944 words: masked words and next sentences predicted in 25 "
+        f"other documents, in %, {MINUTES:g} minutes on one thread",
         "bert",
         brown,
         (at_least(25, "masked_accuracy"), at_least(65, "pair_accuracy")),

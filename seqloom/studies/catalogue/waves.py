@@ -5,7 +5,7 @@ from __future__ import annotations
 from seqloom.studies.measures.waves import RECOGNISER, bits_and_digits
 from seqloom.studies.sources.series import single_digits
 from seqloom.studies.sources.waves import heard_digits, named_digits
-from seqloom.studies.study import Gate, Study, Variant, at_least
+from seqloom.studies.study import Study, Variant, at_least, below
 
 MINUTES = 12.0
 OF_A_DIGIT = (
@@ -18,14 +18,6 @@ LISTENS = (
 )
 
 
-def below_counts(variant: str) -> Gate:
-    """Better than counting."""
-    text = f"{variant} order_2_bits minus bits_per_dimension"
-    return Gate(
-        text, lambda measured: measured[variant]["order_2_bits"] - measured[variant]["bits_per_dimension"], ">=", 0
-    )
-
-
 STUDIES: dict[str, Study] = {
     "digit-waves": Study(
         "recordings of single digits at 8 kHz, 64 levels with mu = 63: bits per sample, and those of counts of three "
@@ -33,8 +25,7 @@ STUDIES: dict[str, Study] = {
         "wave",
         single_digits,
         (
-            below_counts("WaveNet"),
-            below_counts("WaveNet of a digit"),
+            *(below(each, "bits_per_dimension", each, "order_2_bits") for each in ("WaveNet", "WaveNet of a digit")),
             at_least(60, "digits_understood", "WaveNet of a digit"),
         ),
         "none on these; listeners gave WaveNet 4.21 of 5, natural speech 4.55 (van den Oord et al. 2016, table 1)",

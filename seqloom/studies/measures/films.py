@@ -18,8 +18,8 @@ CONTINUED, BEFORE = 2, 2  # ways to go on, and frames before, of the picture
 
 
 def nats_per_frame(kind: str) -> Callable[[Predictor, Splits], Measures]:
-    """Nats per frame after those that are given: of the model, of the last frame copied ("copy_nats"), with the chance
-    that a pixel changes, and of what nobody can know ("own_nats").
+    """Nats per frame after those that are given: of the model, of the last frame copied with the chance that a pixel
+    changes ("copy_nats"), and the entropy of the films ("own_nats").
     """
 
     def measure(model: Predictor, data: Splits) -> Measures:
@@ -38,10 +38,10 @@ def nats_per_frame(kind: str) -> Callable[[Predictor, Splits], Measures]:
 
 
 def continued(kind: str) -> Callable[[Predictor, Splits], dict[str, Any]]:
-    """For the picture of a study: a test film, and how a model goes on after the frames that are given."""
+    """For the picture of a study: a test film with a surprise, and how a model goes on after the given frames."""
 
     def shown(model: Predictor, data: Splits) -> dict[str, Any]:
-        surprises = [nats[KNOWN] for _, nats in films(kind, "test")]  # a bounce in the first frame after them
+        surprises = [nats[KNOWN] for _, nats in films(kind, "test")]  # of the film whose next frame is the least likely
         chosen = test_examples(model, data)[int(np.argmax(surprises))].target
         _, (whole, *found) = model.complete(chosen, keep=KNOWN, count=CONTINUED, seed=1)
         rows = [each.value[KNOWN - BEFORE :] for each in (whole, *found)]

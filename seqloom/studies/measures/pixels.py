@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,12 @@ def completed(model: Predictor, data: Splits) -> dict[str, Any]:
 def as_text(picture: np.ndarray) -> str:
     """Black and white as hexadecimal digits of four pixels each."""
     return np.packbits(picture > 127).tobytes().hex()
+
+
+def from_text(text: str, shape: list[int]) -> np.ndarray:
+    """Black and white, 0 and 1, from hexadecimal digits."""
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=prod(shape))
+    return bits.reshape(shape).astype(float)
 
 
 def with_lower_half(picture: np.ndarray, other: np.ndarray) -> np.ndarray:
