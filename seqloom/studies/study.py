@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
+from seqloom.studies.gates import Gate, Measures
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor
     from seqloom.studies.baseline import Rule
 
 Row = dict[str, Any]  # of a record: one run and its measures
-Measures = dict[str, float]
-Measured = Mapping[str, Measures]  # by the name of a variant
 
 
 @dataclass(frozen=True)
@@ -32,54 +31,6 @@ class Splits:
     def given(self, split: str) -> Any:
         """What `fit` takes: the files of a split, by task where there are several."""
         return {name: getattr(one, split) for name, one in self.tasks.items()} or getattr(self, split)
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A bound on one figure of a study, and where there is one, the stricter bound that was hoped for."""
-
-    text: str
-    value: Callable[[Measured], float]
-    sign: str  # ">=" or "<="
-    bound: float
-    stricter: float | None = None
-
-    def record(self, measured: Measured) -> dict[str, Any]:
-        value = self.value(measured)
-        gate, met = self.compare(value, self.bound)
-        found = {"text": self.text, "gate": gate, "value": float(f"{value:.6g}"), "met": met}
-        if self.stricter is not None:
-            found["stricter"], found["stricter_met"] = self.compare(value, self.stricter)
-        return found
-
-    def compare(self, value: float, bound: float) -> tuple[str, bool]:
-        """A bound as text, and whether a value keeps it."""
-        return f"{self.sign} {bound:g}", value >= bound if self.sign == ">=" else value <= bound
-
-    def bounds(self) -> str:
-        """As text: ">= 95", or ">= 95 (>= 98)" with a stricter one."""
-        stricter = "" if self.stricter is None else f" ({self.sign} {self.stricter:g})"
-        return f"{self.sign} {self.bound:g}{stricter}"
-
-
-def at_least(bound: float, metric: str, variant: str = "", stricter: float | None = None) -> Gate:
-    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], ">=", bound, stricter)
-
-
-def at_most(bound: float, metric: str, variant: str = "", stricter: float | None = None) -> Gate:
-    return Gate(f"{variant} {metric}".strip(), lambda measured: measured[variant][metric], "<=", bound, stricter)
-
-
-def lead(bound: float, metric: str, better: str, worse: str, stricter: float | None = None) -> Gate:
-    """One variant is better than another by at least so much."""
-    text = f"{metric}, {better} minus {worse}"
-    return Gate(text, lambda measured: measured[better][metric] - measured[worse][metric], ">=", bound, stricter)
-
-
-def below(better: str, by: str, worse: str, than: str) -> Gate:
-    """One figure is not above another, of another variant or of the same."""
-    other = by if better == worse else f"{better} {by}"
-    return Gate(f"{worse} {than} minus {other}", lambda measured: measured[worse][than] - measured[better][by], ">=", 0)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.gates import at_most
 from seqloom.studies.measures.points import (
     beside_nearest_neighbour,
     by_points,
@@ -18,7 +19,7 @@ from seqloom.studies.measures.points import (
 from seqloom.studies.pictures import over_the_truth
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.points import published_hulls
-from seqloom.studies.study import Study, Variant, at_most
+from seqloom.studies.study import Study, Variant
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu", "encoder.size=8", "decoder.size=8"]
 

@@ -19,6 +19,7 @@ from seqloom.errors import SeqloomError
 from seqloom.storage.toml import read_toml
 from seqloom.studies import catalogue, reproduce
 from seqloom.studies.catalogue import STUDIES
+from seqloom.studies.gates import Gate, at_least, at_most, lead
 from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
 from seqloom.studies.measures.online import by_wait, hard_and_expected, metrics_and_delay
 from seqloom.studies.measures.pairs import by_length
@@ -30,7 +31,7 @@ from seqloom.studies.sources.files import write_file
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.objectives import shuffled_captions, two_modes
 from seqloom.studies.sources.treebank import treebank_trees
-from seqloom.studies.study import Gate, Splits, Study, Variant, at_least, at_most, lead, means
+from seqloom.studies.study import Splits, Study, Variant, means
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.studies.gates import Gate
 from seqloom.studies.measures.stories import babi_errors
 from seqloom.studies.page import estimates, paired_differences
 from seqloom.studies.pictures import errors_by_task
 from seqloom.studies.sources.stories import babi, cloze
-from seqloom.studies.study import Gate, Study, Variant
+from seqloom.studies.study import Study, Variant
 
 TEXT = """1 Mary moved to the bathroom.
 2 John went to the hallway.

@@ -16,11 +16,12 @@ from seqloom.storage.toml import read_toml
 from seqloom.studies import reproduce
 from seqloom.studies.catalogue import STUDIES
 from seqloom.studies.catalogue.translation import MINUTES
+from seqloom.studies.gates import at_least, lead
 from seqloom.studies.measures.translation import translation
 from seqloom.studies.page import write_page
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.translation import join_punctuation, split_punctuation
-from seqloom.studies.study import Study, Variant, at_least, lead
+from seqloom.studies.study import Study, Variant
 
 SMALL = ["train.steps=3", "train.tokens=512", "train.decode=4", "train.device=cpu"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, Measured, at_least, at_most, lead
 from seqloom.studies.measures.cells import accepted_lines, answer_accuracy, next_token_accuracy
 from seqloom.studies.sources.generators import arithmetic_text, examples_of, xml_text
-from seqloom.studies.study import Gate, Measured, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 CELLS = {
     "tanh": ("elman",),

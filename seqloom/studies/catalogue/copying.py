@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, lead
 from seqloom.studies.measures.copying import bleu_and_oov_recall
 from seqloom.studies.measures.texts import perplexities
 from seqloom.studies.sources.copying import django, tatoeba_copies
 from seqloom.studies.sources.texts import penn_treebank
-from seqloom.studies.study import Gate, Study, Variant, at_least, lead
+from seqloom.studies.study import Study, Variant
 
 LONGER = ("train.tokens=512", "train.epochs=7")  # almost three times as many updates as the recipe has
 

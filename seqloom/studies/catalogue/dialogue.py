@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, at_most
 from seqloom.studies.measures.dialogue import reply_perplexities
 from seqloom.studies.sources.dialogue import dailydialog
 from seqloom.studies.sources.generators import examples_of
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most
+from seqloom.studies.study import Study, Variant
 
 HRED, FLAT, LAST = "HRED", "flat", "last turn"
 PERPLEXITY = "test_perplexity"

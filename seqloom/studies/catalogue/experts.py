@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, at_most, lead
 from seqloom.studies.measures.experts import keys_by_expert, loss_and_balance
 from seqloom.studies.pictures import keys_over_experts
 from seqloom.studies.sources.generators import examples_of
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 EXPERTS, DENSE, UNBALANCED = "experts", "dense", "without balance"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, below, lead
 from seqloom.studies.measures.films import continued, nats_per_frame
 from seqloom.studies.pictures import continuations
 from seqloom.studies.sources.films import DIGITS, FRAMES, KNOWN, NOISE, SPLITS, moving_digits, moving_sprites
-from seqloom.studies.study import Gate, Study, Variant, below, lead
+from seqloom.studies.study import Study, Variant
 
 MINUTES = 6.0
 VPN, INDEPENDENT = "VPN", "independent pixels"

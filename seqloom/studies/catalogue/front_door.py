@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from seqloom.studies.gates import Gate, at_least, at_most
 from seqloom.studies.sources.copying import django
 from seqloom.studies.sources.front_door import labelled, short_tatoeba, tagged
 from seqloom.studies.sources.pairs import multi30k, tenth_of_cmudict
-from seqloom.studies.study import Gate, Splits, Study, Variant, at_least, at_most
+from seqloom.studies.study import Splits, Study, Variant
 
 WRITTEN = "as written"
 SST = ("train", "dev", "test")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_most, below
 from seqloom.studies.measures.lips import each_as_it_reads
 from seqloom.studies.sources.lips import NOISE, SNR, SPLITS, mouth_films
-from seqloom.studies.study import Study, Variant, at_most, below
+from seqloom.studies.study import Study, Variant
 
 WAS, CURRICULUM, SAMPLING, BOTH, CTC = "WAS", "WAS + CL", "WAS + CL + SS", "WLAS", "LipNet (CTC)"
 SHORT_FIRST = ("task.curriculum=[8, 16, 24]",)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import lead
 from seqloom.studies.measures.multi_model import each_task
 from seqloom.studies.sources.multi_model import four_tasks, one_task
-from seqloom.studies.study import Study, Variant, lead
+from seqloom.studies.study import Study, Variant
 
 TASKS = ("letters", "sums", "digits")
 ALONE = tuple(f"tasks.{name}=none" for name in TASKS)

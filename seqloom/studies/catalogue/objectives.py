@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, Measures, lead
 from seqloom.studies.measures.objectives import by_beam, mode_probabilities
 from seqloom.studies.pictures import distributions
 from seqloom.studies.sources.objectives import shuffled_captions, two_modes
 from seqloom.studies.sources.pairs import sigmorphon
-from seqloom.studies.study import Gate, Measures, Study, Variant, lead
+from seqloom.studies.study import Study, Variant
 
 
 def sum_of(measured: Measures, *counts: int) -> float:

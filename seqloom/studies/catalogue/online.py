@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, Measures, at_least, at_most, lead
 from seqloom.studies.measures.noisy_channel import noisy_channel
 from seqloom.studies.measures.online import beam_and_greedy, by_wait, hard_and_expected, metrics_and_delay
 from seqloom.studies.pictures import trade_off
@@ -17,7 +18,7 @@ from seqloom.studies.sources.pairs import (
     tenth_of_cmudict,
 )
 from seqloom.studies.sources.spoken_digits import spoken_digits
-from seqloom.studies.study import Gate, Measures, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 
 def hard_to_expected(measured: Measures) -> float:

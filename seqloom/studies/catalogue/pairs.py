@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, at_most, lead
 from seqloom.studies.measures.pairs import by_length, by_search
 from seqloom.studies.sources.generators import dates
 from seqloom.studies.sources.pairs import G2P, MULTI30K, cmudict, multi30k, scan
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 
 def shorter(first: str, second: str) -> Gate:

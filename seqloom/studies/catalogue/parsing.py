@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_least
 from seqloom.studies.measures.parsing import constrained_and_free
 from seqloom.studies.sources.treebank import treebank_trees
-from seqloom.studies.study import Study, Variant, at_least
+from seqloom.studies.study import Study, Variant
 
 STUDIES: dict[str, Study] = {
     "parsing": Study(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, at_most, lead
 from seqloom.studies.measures.pictures import majority_caption, nearest_caption, own_and_other_picture
 from seqloom.studies.sources.pictures import flickr, scene_pictures
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 WAYS = {"first state": "captions-start", "first input": "captions-first", "attention": "captions-attention"}
 WITHOUT_LEARNING = {"most frequent caption": majority_caption, "caption of the nearest picture": nearest_caption}

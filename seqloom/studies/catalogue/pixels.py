@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_least, at_most, lead
 from seqloom.studies.measures.pixels import completed, nats_and_halves
 from seqloom.studies.pictures import completions
 from seqloom.studies.sources.pixels import binary_digits
-from seqloom.studies.study import Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 MINUTES, LONG = 25.0, 60.0
 FULL = ("train.threads=1", "train.epochs=20")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqloom.studies.gates import Gate, at_least, at_most, lead
 from seqloom.studies.measures.points import (
     beside_nearest_neighbour,
     by_points,
@@ -12,7 +13,7 @@ from seqloom.studies.measures.points import (
 )
 from seqloom.studies.pictures import over_the_truth
 from seqloom.studies.sources.generators import examples_of
-from seqloom.studies.study import Gate, Study, Variant, at_least, at_most, lead
+from seqloom.studies.study import Study, Variant
 
 POINTERS = "Vinyals et al. 2015, 256 to 512 units, a million examples"
 WORDS = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from seqloom.studies.gates import Gate, Measured, at_least, at_most
 from seqloom.studies.measures.pondering import by_difficulty, nats_and_steps, passage_with_steps
 from seqloom.studies.pictures import difficulties, steps_over_text
 from seqloom.studies.sources.generators import examples_of
 from seqloom.studies.sources.texts import SHAKESPEARE, tiny_shakespeare
-from seqloom.studies.study import Gate, Measured, Study, Variant, at_least, at_most
+from seqloom.studies.study import Study, Variant
 
 ADAPTIVE, ONE_STEP = "adaptive", "one step"
 COSTS = ("0.1", "0.03", "0.003", "0.0003")  # of one step

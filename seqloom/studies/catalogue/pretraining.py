@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_least
 from seqloom.studies.sources.texts import brown
-from seqloom.studies.study import Study, Variant, at_least
+from seqloom.studies.study import Study, Variant
 
 MINUTES = 40.0
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_most
 from seqloom.studies.sources.series import piano_rolls, single_digits
-from seqloom.studies.study import Study, Variant, at_most
+from seqloom.studies.study import Study, Variant
 
 CELLS = {"tanh": "elman", "gru": "gru", "lstm": "lstm"}
 PUBLISHED = {"jsb": {"tanh": 9.10, "gru": 8.54, "lstm": 8.67}, "nottingham": {"tanh": 3.13, "gru": 3.23, "lstm": 3.13}}

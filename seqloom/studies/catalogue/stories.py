@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import Gate, at_least, lead
 from seqloom.studies.measures.stories import babi_errors
 from seqloom.studies.pictures import errors_by_task
 from seqloom.studies.sources.stories import babi, cloze
-from seqloom.studies.study import Gate, Study, Variant, at_least, lead
+from seqloom.studies.study import Study, Variant
 
 TASKS, SOLVED = range(1, 21), (1, 11, 12, 13, 15, 20)  # of bAbI; those that must be almost solved
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from seqloom.studies.baseline import first_words
+from seqloom.studies.gates import at_least, lead
 from seqloom.studies.sources.summaries import ag_headlines, scitldr
-from seqloom.studies.study import Study, Variant, at_least, lead
+from seqloom.studies.study import Study, Variant
 
 COPYING, LEAD_8, LEAD_20 = "copying with coverage", "first 8 words", "first 20 words"
 WITHOUT_COPYING = ("task.copy=false", "objective={}", "train.select_by=loss")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_most
 from seqloom.studies.measures.texts import last_words, perplexities
 from seqloom.studies.sources.texts import SHAKESPEARE, penn_treebank, tiny_shakespeare
-from seqloom.studies.study import Study, Variant, at_most
+from seqloom.studies.study import Study, Variant
 
 STUDIES: dict[str, Study] = {
     "shakespeare-lstm": Study(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from seqloom.studies.gates import at_least, below
 from seqloom.studies.measures.waves import RECOGNISER, bits_and_digits
 from seqloom.studies.sources.series import single_digits
 from seqloom.studies.sources.waves import heard_digits, named_digits
-from seqloom.studies.study import Study, Variant, at_least, below
+from seqloom.studies.study import Study, Variant
 
 MINUTES = 12.0
 OF_A_DIGIT = (

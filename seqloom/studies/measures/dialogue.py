@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import exp
 from typing import TYPE_CHECKING
 
+from seqloom.studies.gates import Measures
 from seqloom.studies.measures.kneser_ney import KneserNey
-from seqloom.studies.study import Measures, Splits, test_examples
+from seqloom.studies.study import Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

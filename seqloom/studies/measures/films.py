@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqloom.studies.gates import Measures
 from seqloom.studies.measures.pixels import as_text
 from seqloom.studies.sources.films import KNOWN, films, own_nats
-from seqloom.studies.study import Measures, Splits, test_examples
+from seqloom.studies.study import Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

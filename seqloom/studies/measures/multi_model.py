@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seqloom.studies.study import Measures, Splits
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

@@ -6,7 +6,8 @@ import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from seqloom.studies.study import Measures, Splits, test_examples
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

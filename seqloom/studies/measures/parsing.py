@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seqloom.studies.study import Measures, Splits, test_examples
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

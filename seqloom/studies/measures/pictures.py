@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqloom.data.codecs.image import Image
-from seqloom.studies.study import Measures, Splits, evaluate_test_set, test_examples
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, evaluate_test_set, test_examples
 from seqloom.types import Example
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqloom.studies.study import Measures, Splits, evaluate_test_set, test_examples
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, evaluate_test_set, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

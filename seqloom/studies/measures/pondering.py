@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from seqloom.studies.study import Measures, Splits, evaluate_test_set, test_examples
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, evaluate_test_set, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqloom.studies.study import Measures, Splits, evaluate_test_set
+from seqloom.studies.gates import Measures
+from seqloom.studies.study import Splits, evaluate_test_set
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seqloom.studies.gates import Measures
 from seqloom.studies.measures.cells import right_tokens
-from seqloom.studies.study import Measures, Splits, evaluate_test_set, test_examples
+from seqloom.studies.study import Splits, evaluate_test_set, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor

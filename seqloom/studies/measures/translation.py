@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from seqloom.studies.gates import Measures
 from seqloom.studies.sources.translation import join_punctuation
-from seqloom.studies.study import Measures, Splits, test_examples
+from seqloom.studies.study import Splits, test_examples
 
 if TYPE_CHECKING:
     from seqloom.predictor import Predictor
