@@ -31,7 +31,7 @@ def pixel_views(pixels: PixelByPixel | None, width: int) -> list[tuple[str, list
         ("the output", pixel_map(pixels, [value / max(pixels.levels - 1, 1) for value in pixels.values], width)),
         (
             f"cost of each pixel: {cost}; darker is less likely",
-            pixel_map(pixels, [each / most for each in nats], width),
+            pixel_map(pixels, [min(each / most, 1.0) for each in nats], width),
         ),
         (title, pixel_map(pixels, [weight / 255 for weight in field], width, itself=place)),
     ]

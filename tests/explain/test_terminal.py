@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from math import exp
+from math import exp, inf
 
 import pytest
 from rich.cells import cell_len
@@ -173,3 +173,11 @@ def test_pixels_are_drawn_with_their_cost_and_what_one_depends_on():
     assert title.startswith("what value 7 of 12 depends on")
     assert lines[lines.index(title) + 2].count("+") == 2
     assert "n-best" not in "".join(lines)
+
+
+def test_a_pixel_that_was_impossible_is_the_darkest():
+    shown = drawing()
+    pixels = replace(shown.pixels, log_probs=[-inf, *shown.pixels.log_probs[1:]])
+    lines = render(replace(shown, pixels=pixels), width=40).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("cost of each pixel"))
+    assert lines[start + 1].startswith("██")

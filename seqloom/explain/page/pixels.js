@@ -119,7 +119,7 @@ export function pixelsView({ pixels }) {
   function histogram(shares, value, channel) {
     const each = 100 / shares.length, at = Math.floor(value / together);
     const drawing = draw("svg", { viewBox: "0 0 100 40", preserveAspectRatio: "none", role: "img",
-      "aria-label": `Chances of ${channels === 3 ? `${COLOURS[channel]}, ` : ""}dark to bright` });
+      "aria-label": `Probabilities of ${channels === 3 ? `${COLOURS[channel]}, ` : ""}dark to bright` });
     shares.forEach((share, index) => {
       const bar = draw("rect", { x: index * each + each * 0.08, width: each * 0.84, y: 40 - 40 * share, height: 40 * share,
         class: index === at ? "bar chosen" : "bar" });
@@ -127,7 +127,7 @@ export function pixelsView({ pixels }) {
       drawing.append(bar);
     });
     const figure = make("figure");
-    figure.append(drawing, make("figcaption", {}, channels === 3 ? COLOURS[channel] : "chances, from black to white"));
+    figure.append(drawing, make("figcaption", {}, channels === 3 ? COLOURS[channel] : "probabilities, from black to white"));
     return figure;
   }
 
